@@ -1,0 +1,65 @@
+# `make test` and `make demo` do everything on a fresh machine, set-up included. In an environment that already has
+# PyTorch and the rest, or on a machine that cannot download anything: `make test PYTHON=python3 VENV=`.
+PYTHON ?= python3
+VENV ?= .venv
+export TORCH_CUDA_ARCH_LIST ?= 9.0
+
+SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
+ARGS ?=
+
+.PHONY: test demo bench lint format build dist clean
+
+ifeq ($(VENV),)
+RUN := PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
+BIN :=
+build:
+	$(PYTHON) setup.py --quiet build_ext --inplace
+else
+RUN := $(VENV)/bin/python
+BIN := $(VENV)/bin/
+build: $(VENV)/package.stamp
+
+# PyTorch comes first and pinned: an open range would resolve to whatever is newest, gigabytes at a time.
+$(VENV)/torch.stamp: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet -c constraints.txt torch
+	$(RUN) -m pip install --quiet -c constraints.txt "setuptools>=77" wheel
+	touch $@
+
+$(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(SOURCES)
+	$(RUN) -m pip install --verbose --no-build-isolation -c constraints.txt -e ".[test,dev,examples,bench]"
+	touch $@
+endif
+
+test: lint build
+	$(RUN) -m pytest $(ARGS)
+
+demo: build
+	$(RUN) examples/train_forecaster.py $(ARGS)
+
+bench: build
+	$(RUN) benchmarks/bench_kernels.py $(ARGS)
+	$(RUN) benchmarks/bench_libraries.py $(ARGS)
+
+dist: build
+	$(RUN) -m build --no-isolation
+
+# Without an environment of our own the tools may be missing, on a lent GPU machine for one.
+lint: $(if $(VENV),$(VENV)/package.stamp)
+ifeq ($(VENV),)
+	@command -v ruff >/dev/null && command -v clang-format >/dev/null || echo "ruff or clang-format not found: not linting"
+	@! command -v ruff >/dev/null || { ruff check . && ruff format --check .; }
+	@! command -v clang-format >/dev/null || clang-format --dry-run -Werror $(SOURCES)
+else
+	$(BIN)ruff check .
+	$(BIN)ruff format --check .
+	$(BIN)clang-format --dry-run -Werror $(SOURCES)
+endif
+
+format: $(if $(VENV),$(VENV)/package.stamp)
+	$(BIN)ruff check --fix .
+	$(BIN)ruff format .
+	$(BIN)clang-format -i $(SOURCES)
+
+clean:
+	rm -rf build dist *.egg-info torchsoftdtw/*.so .venv

@@ -1,0 +1,17 @@
+// The kernels for AVX2 with FMA. The target is set after every other header, so that nothing shared is compiled for it.
+#include "pair.h"
+
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma")
+#endif
+#define SOFTDTW_VECTOR_BYTES 32
+#define SOFTDTW_ISA kAvx2
+#define SOFTDTW_ISA_NAME "avx2"
+#include "kernels.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#endif

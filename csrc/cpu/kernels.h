@@ -1,0 +1,21 @@
+// Everything that is compiled once per instruction set. SOFTDTW_VECTOR_BYTES, SOFTDTW_ISA and SOFTDTW_ISA_NAME come from the
+// including file; the unnamed namespace keeps the targets apart.
+namespace softdtw {
+namespace cpu {
+namespace {
+
+#include "simd.h"
+
+#include "sweep.h"
+
+#include "forward.h"
+
+#include "backward.h"
+
+}  // namespace
+
+extern const Isa SOFTDTW_ISA;
+const Isa SOFTDTW_ISA = {SOFTDTW_ISA_NAME, {forward<float>, backward<float>}, {forward<double>, backward<double>}};
+
+}  // namespace cpu
+}  // namespace softdtw

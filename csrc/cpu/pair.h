@@ -1,0 +1,120 @@
+// One pair of series as the CPU kernels see it: packed inputs, the strips of its table, what forward keeps for backward.
+//
+// The table is cut into strips of kRows rows. A strip is swept by anti-diagonals: at step t, row r of the strip is at column
+// t - r. Between strips only the bottom row travels (an edge); inside a strip a snapshot of the sweep every kSegment steps
+// lets backward recompute a segment in cache. No N x M array exists.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../problem.h"
+#include "../recurrence.h"
+
+namespace softdtw {
+namespace cpu {
+
+constexpr int64_t kRows = 64;      // of a strip
+constexpr int64_t kSteps = 16;     // of a block, after which entries are normalised and the reference is moved
+constexpr int64_t kSegment = 128;  // steps between snapshots
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// Costs from here on count as infinite; a value from here on is reported as inf.
+template <typename T>
+constexpr T far_away() {
+  return Unreachable<T>::value / 16;
+}
+
+template <typename T>
+struct Pair {
+  Cost cost;
+  int64_t n, m, low, high, dim;
+  const T* x;            // [dim][padded rows], zeros beyond n
+  const T* y;            // [dim][y_stride], reversed in time, kRows zeros before and after
+  int64_t x_stride, y_stride;
+  View<const T> matrix;  // for Cost::kMatrix
+  double scale;          // 1 / (gamma ln 2)
+  double penalty;        // in the unit of the costs
+  bool wide;             // scaled costs are so large that float32 would lose their fraction: compute them in double
+};
+
+// The strip that starts at a row: its steps are clipped to the table and to the band.
+struct Strip {
+  int64_t row, first, last;
+};
+
+template <typename T>
+inline Strip strip_of(const Pair<T>& pair, int64_t row) {
+  const int64_t bottom = (row + kRows < pair.n ? row + kRows : pair.n) - 1;
+  const int64_t left = row + pair.low, right = bottom + pair.high;
+  const int64_t first = left > 0 ? left / kSteps * kSteps : 0;
+  return {row, first, (right < pair.m - 1 ? right : pair.m - 1) + bottom - row};
+}
+
+// Edges and snapshots of one pair, in the `saved` tensor or, where nothing is kept, in scratch memory (one edge, no snapshot).
+//
+// Bytes per pair, a function of the padded N and M alone:
+//   strips = ceil(N / 64), segments = ceil((M + 63) / 128), edge = (strips - 1) M
+//   round_up(edge (8 + sizeof(T)) + strips segments (8 + 256 sizeof(T)), 64)
+template <typename T>
+struct Table {
+  double* edge_m;       // [strips - 1][M], absolute
+  double* snapshot_reference;  // [strips][segments]
+  T* edge_s;            // [strips - 1][M]
+  T* snapshots;         // [strips][segments][4][kRows]
+  int64_t edge_stride;  // 0: every strip overwrites the edge above it
+  int64_t segments;     // 0: no snapshots
+
+  static int64_t strips_of(int64_t n) { return ceil_div(n, kRows); }
+  static int64_t segments_of(int64_t m) { return ceil_div(m + kRows - 1, kSegment); }
+  static int64_t payload(int64_t n, int64_t m) {
+    const int64_t strips = strips_of(n), edge = (strips - 1) * m;
+    return edge * int64_t(sizeof(double) + sizeof(T)) +
+           strips * segments_of(m) * int64_t(sizeof(double) + 4 * kRows * sizeof(T));
+  }
+  static int64_t bytes(int64_t n, int64_t m) { return round_up(payload(n, m), 64); }
+
+  static Table saved(char* memory, int64_t n, int64_t m) {
+    const int64_t strips = strips_of(n), edge = (strips - 1) * m, count = strips * segments_of(m);
+    Table table;
+    table.edge_m = reinterpret_cast<double*>(memory);
+    table.snapshot_reference = table.edge_m + edge;
+    table.edge_s = reinterpret_cast<T*>(table.snapshot_reference + count);
+    table.snapshots = table.edge_s + edge;
+    table.edge_stride = m;
+    table.segments = segments_of(m);
+    return table;
+  }
+};
+
+// What backward needs besides the table. dx, dy are sums over the cells of E dC/dx, laid out as Pair's x and y.
+template <typename T>
+struct Scratch {
+  T* weights;      // [kSegment][3][kRows]; then E takes the place of the first
+  T* incoming;     // [m + 1] E that a strip hands to the row above it
+  T *dx, *dy;
+  View<T> dcost;   // for Cost::kMatrix
+  T factor;        // of dcost: the gradient that arrives from above
+};
+
+template <typename T>
+struct Kernels {
+  T (*forward)(const Pair<T>& pair, const Table<T>& table);
+  void (*backward)(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch);
+};
+
+struct Isa {
+  const char* name;
+  Kernels<float> single;
+  Kernels<double> twice;
+};
+
+extern const Isa kPlain;
+#if defined(__x86_64__)
+extern const Isa kAvx2, kAvx512;
+#endif
+
+}  // namespace cpu
+}  // namespace softdtw

@@ -1,0 +1,76 @@
+// The CUDA backend: chooses the variant that Python named, and gives it memory, a device and the caller's stream.
+#include <cuda_runtime_api.h>
+#include <torch/csrc/stable/accelerator.h>
+#include <torch/csrc/stable/library.h>
+
+#include "../entry.h"
+#include "variant.h"
+
+namespace softdtw {
+namespace {
+
+template <typename T>
+Variant<T> variant_of(const Plan& plan) {
+  for (const Variant<T>& variant : {diagonal_variant<T>(), stencil_variant<T>(), tiled_variant<T>()})
+    if (plan.kernel == variant.name) {
+      STD_TORCH_CHECK(
+          variant.supports_rows(static_cast<int>(plan.rows_per_thread)), "rows_per_thread: the ", variant.name,
+          " kernel was not built for ", plan.rows_per_thread, " rows in this dtype");
+      return variant;
+    }
+  STD_TORCH_CHECK(false, "kernel: expected 'diagonal', 'stencil' or 'tiled' for CUDA tensors, got '", plan.kernel, "'");
+  return {};
+}
+
+cudaStream_t current_stream(const Tensor& like) {
+  void* stream = nullptr;
+  STD_TORCH_CHECK(
+      aoti_torch_get_current_cuda_stream(like.get_device(), &stream) == 0, "could not get the current CUDA stream");
+  return static_cast<cudaStream_t>(stream);
+}
+
+void check(cudaError_t error, const char* kernel, const char* direction) {
+  STD_TORCH_CHECK(
+      error == cudaSuccess, "the ", kernel, " kernel's ", direction, " pass failed: ", cudaGetErrorString(error));
+}
+
+struct CudaBackend {
+  // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words.
+  static Tensor arrange(const Tensor& series) {
+    if (series.dim() != 3 || series.size(2) == 1 || series.stride(1) == 1) return series;
+    return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
+  }
+
+  template <typename T>
+  static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
+    return variant_of<T>(plan).saved_bytes(problem, static_cast<int>(plan.rows_per_thread));
+  }
+
+  template <typename T>
+  static void forward(const Problem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    const Variant<T> variant = variant_of<T>(plan);
+    const int rows = static_cast<int>(plan.rows_per_thread);
+    const Tensor scratch = new_bytes(like, variant.forward_scratch_bytes(problem, rows, saved != nullptr));
+    check(
+        variant.forward(problem, rows, value, saved, scratch.mutable_data_ptr(), current_stream(like)), variant.name,
+        "forward");
+  }
+
+  template <typename T>
+  static void backward(
+      const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    const Variant<T> variant = variant_of<T>(plan);
+    const int rows = static_cast<int>(plan.rows_per_thread);
+    const Tensor scratch = new_bytes(like, variant.backward_scratch_bytes(problem, rows));
+    check(
+        variant.backward(problem, rows, gradient, saved, scratch.mutable_data_ptr(), current_stream(like)), variant.name,
+        "backward");
+  }
+};
+
+}  // namespace
+}  // namespace softdtw
+
+SOFTDTW_REGISTER(CUDA, softdtw::CudaBackend)

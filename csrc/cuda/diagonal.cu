@@ -1,0 +1,279 @@
+// diagonal: the table in device memory, anti-diagonal after anti-diagonal. The plain variant that the others are checked
+// against: log domain, any length, any cost.
+//
+// Threads to work: one block per pair; its threads stride over an anti-diagonal and meet at a barrier before the next.
+//
+// Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
+// without a gap, so neighbours on a diagonal are neighbours in memory. exp2 and log2 are the accurate ones: an approximation's
+// bias would add up along a path, as nothing here renormalises E. Saved for backward is the softmin of every cell's
+// predecessors, A = R - C, in float64 whatever the dtype: a float32 table of R would lose the digits that a small gamma needs.
+#include "math.cuh"
+#include "variant.h"
+
+namespace softdtw {
+namespace {
+
+constexpr int kMostThreads = 512;
+constexpr int kGradientThreads = 128;
+constexpr double kUnreachable = Unreachable<double>::value;
+
+// Rows [first, last] of diagonal d in the table and in the band.
+struct Diagonal {
+  int first, last;
+
+  __device__ Diagonal(const Extent& extent, int d) {
+    first = max(max(0, d - extent.m + 1), (d - extent.high + 1) >> 1);
+    last = min(min(extent.n - 1, d), (d - extent.low) >> 1);
+  }
+  __device__ int width() const { return max(0, last - first + 1); }
+};
+
+template <typename T>
+__device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int column) {
+  if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column);
+  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+  T sum = 0;
+  for (int64_t d = 0; d < problem.dim; ++d) sum = add_share(problem.cost, x.at(row, d) - y.at(column, d), sum);
+  return finish_cost(problem.cost, sum);
+}
+
+// In the unit of R / (gamma ln 2).
+template <typename T>
+__device__ double scaled_cost_at(const Problem<T>& problem, double scale, int64_t pair, int row, int column) {
+  return limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
+}
+
+// Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/saved_state.py.
+template <typename T>
+int64_t cells_of(const Problem<T>& problem) {
+  const int64_t all = problem.n * problem.m;
+  if (problem.bandwidth < 0 || problem.bandwidths || problem.x_lengths || problem.y_lengths) return all;
+  const int64_t shift = problem.m > problem.n ? problem.m - problem.n : problem.n - problem.m;
+  const int64_t radius = problem.bandwidth < problem.n + problem.m ? problem.bandwidth : problem.n + problem.m;
+  const int64_t banded = (problem.n + problem.m - 1) * ((shift + 2 * radius) / 2 + 1);
+  return banded < all ? banded : all;
+}
+
+// (1). `recent` holds R of the last three diagonals by row; `table` A of all of them, or is null.
+template <typename T>
+__global__ void __launch_bounds__(kMostThreads) diagonal_forward(
+    const __grid_constant__ Problem<T> problem, T* value, double* table, double* recent, int64_t cells) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (threadIdx.x == 0) value[pair] = T(NAN);
+    return;
+  }
+  const double scale = 1.0 / (problem.gamma * kLn2), penalty = problem.warp_penalty * scale;
+  if (table != nullptr) table += pair * cells;
+  recent += pair * 3 * problem.n;
+
+  const int diagonals = extent.n + extent.m - 1;
+  for (int d = 0; d < diagonals; ++d) {
+    const Diagonal diagonal(extent, d);
+    double* now = recent + d % 3 * problem.n;
+    const double* last = recent + (d + 2) % 3 * problem.n;
+    const double* before = recent + (d + 1) % 3 * problem.n;
+    for (int row = diagonal.first + threadIdx.x; row <= diagonal.last; row += blockDim.x) {
+      const int column = d - row;
+      const bool has_up = row > 0 && extent.in_band(row - 1, column);
+      const bool has_left = column > 0 && extent.in_band(row, column - 1);
+      const double diag = d == 0 ? 0.0 : row > 0 && column > 0 ? before[row - 1] : kUnreachable;
+      const double up = has_up ? last[row - 1] + penalty : kUnreachable;
+      const double left = has_left ? last[row] + penalty : kUnreachable;
+      const double lowest = fmin(diag, fmin(up, left));
+      const T sum = ::exp2(static_cast<T>(lowest - diag)) + ::exp2(static_cast<T>(lowest - up)) +
+                    ::exp2(static_cast<T>(lowest - left));
+      const double soft_min = lowest - static_cast<double>(::log2(sum));
+      if (table != nullptr) table[row - diagonal.first] = soft_min;
+      const double r = soft_min + scaled_cost_at(problem, scale, pair, row, column);
+      now[row] = r;
+      if (d == diagonals - 1) value[pair] = is_unreachable(r) ? T(INFINITY) : static_cast<T>(r * problem.gamma * kLn2);
+    }
+    if (table != nullptr) table += diagonal.width();
+    __syncthreads();
+  }
+}
+
+// (3), (4): E of every cell into `alignment`, in the layout of the table, and where each diagonal starts into `starts`.
+template <typename T>
+__global__ void __launch_bounds__(kMostThreads) diagonal_alignment(
+    const __grid_constant__ Problem<T> problem, const double* table, T* alignment, int64_t* starts, int64_t cells) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) return;
+  const double scale = 1.0 / (problem.gamma * kLn2), penalty = problem.warp_penalty * scale;
+  table += pair * cells;
+  alignment += pair * cells;
+  starts += pair * (problem.n + problem.m);
+
+  const int diagonals = extent.n + extent.m - 1;
+  if (threadIdx.x == 0) {
+    int64_t start = 0;
+    for (int d = 0; d < diagonals; ++d) {
+      starts[d] = start;
+      start += Diagonal(extent, d).width();
+    }
+  }
+  __syncthreads();
+
+  for (int d = diagonals - 1; d >= 0; --d) {
+    const Diagonal here(extent, d), next(extent, d + 1), after(extent, d + 2);
+    const int64_t start = starts[d];
+    const int64_t next_start = start + here.width(), after_start = next_start + next.width();
+    for (int row = here.first + threadIdx.x; row <= here.last; row += blockDim.x) {
+      const int column = d - row;
+      const int64_t cell = start + row - here.first;
+      T e = 0;
+      if (d == diagonals - 1) {
+        e = 1;
+      } else {
+        const double r = table[cell] + scaled_cost_at(problem, scale, pair, row, column);
+        // The share that a successor hands to this cell: exp of its A less what this cell offers. Never above 1.
+        const auto take = [&](int64_t successor, double offer) {
+          e += alignment[successor] * ::exp2(static_cast<T>(fmin(0.0, table[successor] - offer)));
+        };
+        if (row + 1 < extent.n && column + 1 < extent.m) take(after_start + row + 1 - after.first, r);
+        if (row + 1 < extent.n && extent.in_band(row + 1, column)) take(next_start + row + 1 - next.first, r + penalty);
+        if (column + 1 < extent.m && extent.in_band(row, column + 1)) take(next_start + row - next.first, r + penalty);
+      }
+      alignment[cell] = e;
+    }
+    __syncthreads();
+  }
+}
+
+// (5) for one side: a thread per row of x (kForX) or of y, which walks the cells of its row (column) of the table.
+template <bool kForX, typename T>
+__global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient, const T* alignment,
+    const int64_t* starts, int64_t cells) {
+  const int64_t length = kForX ? problem.n : problem.m;
+  const int64_t blocks = (length + kGradientThreads - 1) / kGradientThreads;
+  const int64_t pair = blockIdx.x / blocks, index = blockIdx.x % blocks * kGradientThreads + threadIdx.x;
+  const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
+  if (index >= length) return;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = T(NAN);
+    return;
+  }
+  if (index >= (kForX ? extent.n : extent.m)) return;
+  alignment += pair * cells;
+  starts += pair * (problem.n + problem.m);
+
+  const int fixed = static_cast<int>(index);
+  const int from = kForX ? max(0, fixed + extent.low) : max(0, fixed - extent.high);
+  const int to = kForX ? min(extent.m - 1, fixed + extent.high) : min(extent.n - 1, fixed - extent.low);
+  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+  const T scale = (kForX ? T(1) : T(-1)) * (isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN));
+  constexpr int kDims = 4;
+  for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
+    T sums[kDims] = {};
+    for (int other = from; other <= to; ++other) {
+      const int row = kForX ? fixed : other, column = kForX ? other : fixed;
+      const T e = alignment[starts[row + column] + row - Diagonal(extent, row + column).first];
+      const T cost = problem.cost == Cost::kEuclidean ? cost_at(problem, pair, row, column) : T(0);
+      const T factor = e * derivative_factor(problem.cost, cost);
+#pragma unroll
+      for (int k = 0; k < kDims; ++k)
+        if (d0 + k < problem.dim) sums[k] += factor * derivative_share(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
+    }
+#pragma unroll
+    for (int k = 0; k < kDims; ++k)
+      if (d0 + k < problem.dim) out.at(fixed, d0 + k) = sums[k] * scale;
+  }
+}
+
+// (4) times the gradient that arrives, as a (N, M) matrix: a thread per cell.
+template <typename T>
+__global__ void __launch_bounds__(kGradientThreads) diagonal_cost_gradient(
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient, const T* alignment,
+    const int64_t* starts, int64_t cells) {
+  const int64_t size = problem.n * problem.m, total = problem.batch * size;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += stride) {
+    const int64_t pair = i / size;
+    const int row = static_cast<int>(i % size / problem.m), column = static_cast<int>(i % problem.m);
+    const Extent extent = problem.extent(pair);
+    T& out = gradient.cost.pair(pair).at(row, column);
+    if (!extent.valid()) {
+      out = T(NAN);
+    } else if (row < extent.n && column < extent.m && extent.in_band(row, column)) {
+      const T scale = isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN);
+      const int64_t start = starts[pair * (problem.n + problem.m) + row + column];
+      out = scale * alignment[pair * cells + start + row - Diagonal(extent, row + column).first];
+    }
+  }
+}
+
+template <typename T>
+int64_t starts_of(const Problem<T>& problem) {
+  return problem.batch * (problem.n + problem.m);
+}
+
+template <typename T>
+unsigned threads_for(const Problem<T>& problem) {
+  const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
+  int threads = 32;
+  while (threads < kMostThreads && threads < widest) threads *= 2;
+  return threads;
+}
+
+template <typename T>
+cudaError_t forward(const Problem<T>& problem, int, T* value, void* saved, void* scratch, cudaStream_t stream) {
+  diagonal_forward<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
+      problem, value, static_cast<double*>(saved), static_cast<double*>(scratch), cells_of(problem));
+  return cudaGetLastError();
+}
+
+template <typename T>
+cudaError_t backward(
+    const Problem<T>& problem, int, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
+  const int64_t cells = cells_of(problem);
+  int64_t* starts = static_cast<int64_t*>(scratch);
+  T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
+  diagonal_alignment<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
+      problem, static_cast<const double*>(saved), alignment, starts, cells);
+  const auto blocks = [&](int64_t length) {
+    return static_cast<unsigned>(problem.batch * ((length + kGradientThreads - 1) / kGradientThreads));
+  };
+  if (gradient.x.data != nullptr)
+    diagonal_series_gradient<true, T>
+        <<<blocks(problem.n), kGradientThreads, 0, stream>>>(problem, gradient, alignment, starts, cells);
+  if (gradient.y.data != nullptr)
+    diagonal_series_gradient<false, T>
+        <<<blocks(problem.m), kGradientThreads, 0, stream>>>(problem, gradient, alignment, starts, cells);
+  if (gradient.cost.data != nullptr) {
+    const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
+    const int64_t most = int64_t{1} << 20;
+    diagonal_cost_gradient<T><<<static_cast<unsigned>(wanted < most ? wanted : most), kGradientThreads, 0, stream>>>(
+        problem, gradient, alignment, starts, cells);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+template <typename T>
+Variant<T> diagonal_variant() {
+  Variant<T> variant;
+  variant.name = "diagonal";
+  variant.supports_rows = [](int) { return true; };
+  variant.saved_bytes = [](const Problem<T>& problem, int) -> int64_t {
+    return problem.batch * cells_of(problem) * sizeof(double);
+  };
+  variant.forward_scratch_bytes = [](const Problem<T>& problem, int, bool) -> int64_t {
+    return problem.batch * 3 * problem.n * sizeof(double);
+  };
+  variant.backward_scratch_bytes = [](const Problem<T>& problem, int) -> int64_t {
+    return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);
+  };
+  variant.forward = forward<T>;
+  variant.backward = backward<T>;
+  return variant;
+}
+template Variant<float> diagonal_variant<float>();
+template Variant<double> diagonal_variant<double>();
+
+}  // namespace softdtw

@@ -1,0 +1,97 @@
+// Device arithmetic for the recurrence (../recurrence.h): the hardware's approximations in float32, full precision in float64.
+#pragma once
+
+#include "../recurrence.h"
+
+namespace softdtw {
+
+template <typename T>
+struct DeviceMath;
+
+template <>
+struct DeviceMath<float> {
+  __device__ static __forceinline__ float exp2(float a) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  __device__ static __forceinline__ float log2(float a) {
+    float r;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
+  __device__ static __forceinline__ float reciprocal(float a) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return fmaf(fmaf(-a, r, 1.0f), r, r);
+  }
+  __device__ static __forceinline__ float min(float a, float b) { return fminf(a, b); }
+  __device__ static __forceinline__ float abs(float a) { return fabsf(a); }
+  __device__ static __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
+};
+
+template <>
+struct DeviceMath<double> {
+  __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
+  __device__ static __forceinline__ double log2(double a) { return ::log2(a); }
+  __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
+  __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }
+  __device__ static __forceinline__ double abs(double a) { return fabs(a); }
+  __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
+};
+
+// One dimension's share of a cost, added to the sum of the others.
+template <typename T>
+__device__ __forceinline__ T add_share(Cost cost, T difference, T sum) {
+  return cost == Cost::kCityblock ? sum + DeviceMath<T>::abs(difference) : DeviceMath<T>::fma(difference, difference, sum);
+}
+
+template <typename T>
+__device__ __forceinline__ T finish_cost(Cost cost, T sum) {
+  return cost == Cost::kEuclidean ? sqrt(sum) : sum;
+}
+
+// A ready-made cost, already in the unit of m. +inf forbids its cell; NaN passes through and spoils the pair.
+template <typename T>
+__device__ __forceinline__ T limit_cost(T cost) {
+  return cost > Unreachable<T>::value ? Unreachable<T>::value : cost;
+}
+
+// What E is multiplied by to give the derivative with respect to one coordinate of x, up to the sign of `difference`:
+// 2 (x - y) for sqeuclidean, (x - y) / C for euclidean (0 at C = 0), sign(x - y) for cityblock. `factor` is the part that
+// does not depend on the coordinate.
+template <typename T>
+__device__ __forceinline__ T derivative_factor(Cost cost, T value_of_cost) {
+  if (cost == Cost::kSqEuclidean) return T(2);
+  if (cost == Cost::kEuclidean) return value_of_cost > T(0) ? T(1) / value_of_cost : T(0);
+  return T(1);
+}
+
+template <typename T>
+__device__ __forceinline__ T derivative_share(Cost cost, T difference) {
+  if (cost != Cost::kCityblock) return difference;
+  return T((difference > T(0)) - (difference < T(0)));
+}
+
+// The smallest m that no longer counts as reached by a path.
+template <typename T>
+__device__ __forceinline__ bool is_unreachable(T m) {
+  return m >= Unreachable<T>::value * T(0.5);
+}
+
+// The factor from the problem's costs to the unit of m, R / (gamma ln 2).
+template <typename T>
+__device__ __forceinline__ T scale_of(const Problem<T>& problem) {
+  return static_cast<T>(1.0 / (problem.gamma * kLn2));
+}
+
+// Ready-made costs are scaled where they are loaded, before limit_cost; the others inside the cell.
+template <typename T>
+__device__ __forceinline__ SoftDtw<T, DeviceMath<T>> recurrence_of(const Problem<T>& problem) {
+  const T scale = scale_of(problem);
+  const T penalty = static_cast<T>(problem.warp_penalty / (problem.gamma * kLn2));
+  return {problem.cost == Cost::kMatrix ? T(1) : scale, penalty};
+}
+
+}  // namespace softdtw

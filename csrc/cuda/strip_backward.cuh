@@ -1,0 +1,259 @@
+// One warp goes back over one strip (strip.cuh): every chunk is rebuilt from its snapshot, (3) and (4) run over it in
+// reverse, and (5) adds to dx and dy. Strips go from the last to the first, chunks from right to left.
+//
+// Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and on to the strip
+// above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (kTableDims and more): E goes
+// to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
+#pragma once
+
+#include "series_gradient.cuh"
+#include "strip_forward.cuh"
+
+namespace softdtw {
+
+constexpr int64_t kTableDims = 16;
+
+template <typename T>
+bool uses_table(const Problem<T>& problem) {
+  return problem.cost != Cost::kMatrix && problem.dim >= kTableDims;
+}
+
+// Elements of the table, rounded up so that what follows it stays aligned.
+template <typename T>
+int64_t table_scalars(const Problem<T>& problem) {
+  return uses_table(problem) ? (problem.batch * problem.n * problem.m + 31) / 32 * 32 : 0;
+}
+
+// Backward: `sweep` goes over the strips with the gradient it is given; with many dimensions it fills a table of E, from
+// which the gradients follow.
+template <typename T, class Sweep>
+cudaError_t run_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, T* table, cudaStream_t stream, Sweep&& sweep) {
+  if (!uses_table(problem)) {
+    sweep(gradient);
+    return cudaGetLastError();
+  }
+  if (problem.ragged()) {
+    const cudaError_t error = cudaMemsetAsync(table, 0, problem.batch * problem.n * problem.m * sizeof(T), stream);
+    if (error != cudaSuccess) return error;
+  }
+  Gradient<T> with_table = gradient;
+  with_table.cost = {table, problem.n * problem.m, problem.m, 1};
+  sweep(with_table);
+  const cudaError_t error = cudaGetLastError();
+  return error != cudaSuccess ? error : launch_series_gradients(problem, gradient, table, stream);
+}
+
+// E on its way from strip to strip: group g holds what flows up from columns first_column + g kSteps onwards.
+template <class S>
+struct Flows {
+  using T = typename S::Scalar;
+  T* values = nullptr;
+  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  int64_t strips = 0, chunks = 0;
+
+  static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
+    return batch * sizes.strips * (sizes.chunks * S::kSteps + (dim > 1 ? dim * kWarp : 0));
+  }
+  Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
+      : values(memory), carries(memory + batch * sizes.strips * sizes.chunks * S::kSteps), strips(sizes.strips),
+        chunks(sizes.chunks) {}
+
+  __device__ T* group(int64_t pair, int strip, int g) const {
+    return values + ((pair * strips + strip) * chunks + g) * S::kSteps;
+  }
+};
+
+template <class S>
+struct BackwardStrip {
+  int64_t pair;
+  int strip;
+  Neighbour producer;            // the strip below
+  Progress* own_word = nullptr;
+  Progress* far_word = nullptr;
+  int round = 0;
+};
+
+// E times the part of dC/dx that does not depend on the coordinate.
+template <class S>
+__device__ __forceinline__ void apply_derivative(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
+    typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
+  using T = typename S::Scalar;
+  if (problem.cost == Cost::kMatrix || problem.cost == Cost::kCityblock) return;
+  T costs[S::kRows][S::kSteps];
+  if (problem.cost == Cost::kEuclidean) load_costs(problem, extent, place, pair, costs);
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+      alignment[k][t] *= problem.cost == Cost::kEuclidean ? derivative_factor(problem.cost, costs[k][t]) : T(2);
+}
+
+// (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes. `scale` is the gradient that arrived.
+template <class S>
+__device__ __forceinline__ void accumulate_series(
+    const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
+    int64_t pair, int lane, const Place<S>& place, bool first_visit, const Strip<S>& strip, int taken_from, int taken_to,
+    typename S::Scalar scale, const typename S::Scalar (&alignment)[S::kRows][S::kSteps], typename S::Scalar& carry,
+    typename S::Scalar* carries) {
+  using T = typename S::Scalar;
+  const SeriesTile<S> series(problem, extent, place, pair);
+  const View<T> dx = gradient.x.pair(pair), dy = gradient.y.pair(pair);
+  series.template for_each_dim<1>([&](int64_t d, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
+    T row_sums[S::kRows] = {}, column_sums[S::kSteps] = {};
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) {
+        const T share = derivative_share(problem.cost, rows[k] - columns[t]);
+        row_sums[k] = DeviceMath<T>::fma(alignment[k][t], share, row_sums[k]);
+        column_sums[t] = DeviceMath<T>::fma(alignment[k][t], share, column_sums[t]);
+      }
+    if (gradient.x.data != nullptr) {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+        if (place.row + k < extent.n) {
+          T& sum = dx.at(place.row + k, d);
+          sum = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : sum);
+        }
+    }
+    if (gradient.y.data != nullptr) {
+      T sum = problem.dim == 1 ? carry : (first_visit ? T(0) : carries[d * kWarp + lane]);
+      T from_below[S::kSteps];
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) {
+        const int column = place.column + t;
+        from_below[t] = lane == kWarp - 1 && column >= taken_from && column < taken_to ? __ldcg(&dy.at(column, d)) : T(0);
+      }
+#pragma unroll
+      for (int t = S::kSteps - 1; t >= 0; --t) {
+        const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
+        sum = DeviceMath<T>::fma(column_sums[t], -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
+        if (lane == 0 && place.column + t < strip.end_column) dy.at(place.column + t, d) = sum;
+      }
+      if (problem.dim == 1)
+        carry = sum;
+      else
+        carries[d * kWarp + lane] = sum;
+    }
+  });
+}
+
+template <class S>
+__device__ __forceinline__ void store_alignment(
+    const Gradient<typename S::Scalar>& gradient, const Extent& extent, int64_t pair, const Place<S>& place,
+    typename S::Scalar scale, const typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
+  const auto out = gradient.cost.pair(pair);
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+      if (place.row + k < extent.n && place.column + t < extent.m && place.holds(extent, k, t))
+        out.at(place.row + k, place.column + t) = alignment[k][t] * scale;
+}
+
+template <class S>
+__device__ void backward_strip(
+    const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
+    const BackwardStrip<S>& job, const Saved<S>& saved, const Flows<S>& flows) {
+  using T = typename S::Scalar;
+  const int lane = threadIdx.x;
+  const auto recurrence = recurrence_of(problem);
+  const Strip<S> strip(extent, job.strip);
+  const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
+  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1), below_strip(extent, is_last ? job.strip : job.strip + 1);
+  const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
+  const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
+  const int above_groups = above_strip.chunks - S::kSkewChunks;
+  const int below_groups = is_last ? 0 : below_strip.chunks - S::kSkewChunks;
+  const int taken_from = is_last ? extent.m : below_strip.first_column;
+  const int taken_to = is_last ? 0 : below_strip.end_column;
+
+  const int end_row = extent.n - 1 - strip.first_row, end_lane = is_last ? end_row / S::kRows : -1;
+  const int end_time = extent.m - 1 - strip.first_column + end_lane;
+  const int end_chunk = is_last ? end_time / S::kSteps : -1;
+  const int last_chunk = is_last ? end_chunk : strip.chunks - 1;
+
+  // A pair whose value is not a number has no gradient either.
+  const T value = gradient.value[job.pair];
+  const T scale = isfinite(value) ? gradient.grad_value[job.pair] : T(NAN);
+  T* carries = flows.carries + (job.pair * flows.strips + job.strip) * problem.dim * kWarp;
+  const Edge<S> above_edge(saved.edges, job.pair, is_first ? 0 : job.strip - 1);
+  T carry = 0;
+  Flow<S> flow;
+
+  for (int chunk = last_chunk; chunk >= 0; --chunk) {
+    const Place<S> place(strip, extent, chunk, lane);
+    T costs[S::kRows][S::kSteps];
+    load_costs(problem, extent, place, job.pair, costs);
+    Lane<S> state;
+    const T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) state.left[k] = snapshot[k * kWarp];
+    state.diag = snapshot[S::kRows * kWarp];
+    state.reference = snapshot[(S::kRows + 1) * kWarp];
+
+    Top<S> top;
+    no_top(top);
+    const int group = chunk + above_offset;
+    if (!is_first && group < above_groups && lane == 0)
+      above_edge.read(group, top.values, top.reference);
+    const T reference_above = __shfl_up_sync(kAllLanes, state.reference, 1);
+    const T above = (lane == 0 ? top.reference : reference_above) - state.reference;
+
+    Weights<T> weights[S::kRows][S::kSteps];
+    const bool general = !place.in_band || recurrence.penalty != T(0);
+    if (general)
+      sweep_weights<true>(recurrence, extent, place, lane, top, above, costs, state, weights);
+    else
+      sweep_weights<false>(recurrence, extent, place, lane, top, above, costs, state, weights);
+
+    T below[S::kSteps];
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
+    // Lane 31's columns start one right of this group of the strip below.
+    const int below_group = chunk - S::kSkewChunks - below_offset;
+    if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
+      job.producer.wait(below_strip.chunks - below_group);
+      load_group(flows.group(job.pair, job.strip + 1, below_group), below);
+    }
+    __syncwarp();
+
+    T out[S::kSteps], alignment[S::kRows][S::kSteps];
+    if (chunk == end_chunk)
+      sweep_reversed<true, S>(
+          weights, lane, lane == end_lane ? end_row % S::kRows : -1, end_time % S::kSteps, below, flow, out, alignment);
+    else
+      sweep_reversed<false, S>(weights, lane, -1, -1, below, flow, out, alignment);
+
+    apply_derivative(problem, extent, job.pair, place, alignment);
+    if (gradient.cost.data != nullptr)
+      store_alignment(gradient, extent, job.pair, place, problem.cost == Cost::kMatrix ? scale : T(1), alignment);
+    else
+      accumulate_series(
+          problem, gradient, extent, job.pair, lane, place, chunk == last_chunk, strip, taken_from, taken_to, scale,
+          alignment, carry, carries);
+
+    if (lane == 0) {
+      if (!is_first) store_group(flows.group(job.pair, job.strip, chunk), out);
+      if (job.own_word != nullptr) publish(job.own_word, progress_of(job.round, strip.chunks - chunk));
+      if (job.far_word != nullptr) publish(job.far_word, progress_of(0, strip.chunks - chunk));
+    }
+  }
+}
+
+// The answer for lengths out of range, which only the device can see: no number of such a pair is to be trusted.
+template <typename T>
+__device__ void invalid_backward(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
+  const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns) {
+    if (out.data == nullptr) return;
+    for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = T(NAN);
+  };
+  fill(gradient.x, problem.n, problem.dim);
+  fill(gradient.y, problem.m, problem.dim);
+  fill(gradient.cost, problem.n, problem.m);
+}
+
+}  // namespace softdtw

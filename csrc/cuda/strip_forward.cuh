@@ -1,0 +1,108 @@
+// One warp sweeps one strip forward (strip.cuh), taking the edge above as it comes and leaving its own.
+#pragma once
+
+#include "handoff.cuh"
+#include "sweep.cuh"
+
+namespace softdtw {
+
+template <class S>
+struct ForwardStrip {
+  int64_t pair;
+  int strip;
+  Edge<S> above, own;
+  Neighbour producer;             // of the edge above
+  Neighbour consumer;             // of the own edge, waited for where the own edge is a ring
+  Progress* own_word = nullptr;   // null: nobody watches
+  Progress* far_word = nullptr;   // a second one, for another block
+  int round = 0;
+};
+
+template <class S>
+__device__ void forward_strip(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved,
+    typename S::Scalar* value) {
+  using T = typename S::Scalar;
+  const int lane = threadIdx.x;
+  const auto recurrence = recurrence_of(problem);
+  const Strip<S> strip(extent, job.strip);
+  const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
+  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1), below_strip(extent, is_last ? job.strip : job.strip + 1);
+  const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
+  const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
+  const int above_groups = above_strip.chunks - S::kSkewChunks;
+
+  // The pair's last cell: its lane, row of the tile and step.
+  const int end_row = extent.n - 1 - strip.first_row, end_lane = is_last ? end_row / S::kRows : -1;
+  const int end_time = extent.m - 1 - strip.first_column + end_lane;
+  const int end_chunk = is_last ? end_time / S::kSteps : -1;
+  const int chunks = is_last && saved.snapshots == nullptr ? end_chunk + 1 : strip.chunks;
+
+  Lane<S> state;
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) state.left[k] = Unreachable<T>::value;
+  state.diag = is_first && lane == 0 ? T(0) : Unreachable<T>::value;  // R[0,0] = 0
+  state.reference = 0;
+
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const Place<S> place(strip, extent, chunk, lane);
+    T costs[S::kRows][S::kSteps];
+    load_costs(problem, extent, place, job.pair, costs);
+
+    Top<S> top;
+    no_top(top);
+    const int group = chunk + above_offset;
+    if (!is_first && group < above_groups && lane == 0) {
+      job.producer.wait(group + S::kSkewChunks + 1);
+      job.above.read(group, top.values, top.reference);
+    }
+    __syncwarp();
+    const T above = renew_reference(state, lane, top.reference);
+    if (saved.snapshots != nullptr) {
+      T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) snapshot[k * kWarp] = state.left[k];
+      snapshot[S::kRows * kWarp] = state.diag;
+      snapshot[(S::kRows + 1) * kWarp] = state.reference;
+    }
+
+    Bottoms<S> bottoms;
+    Capture<S> capture;
+    const T reference = state.reference;
+    if (place.in_band && recurrence.penalty == T(0) && chunk != end_chunk) {
+      sweep_forward<false>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
+    } else {
+      if (chunk == end_chunk && lane == end_lane) {
+        capture.row = end_row % S::kRows;
+        capture.step = end_time % S::kSteps;
+      }
+      sweep_forward<true>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
+      if (capture.row >= 0) {
+        const double result = (static_cast<double>(reference) + static_cast<double>(capture.m)) * problem.gamma * kLn2;
+        value[job.pair] = is_unreachable(capture.m) ? T(INFINITY) : static_cast<T>(result);
+      }
+    }
+
+    if (lane == kWarp - 1) {
+      const int own_group = chunk - S::kSkewChunks;
+      if (!is_last && own_group >= 0) {
+        const int needed = own_group - kRing - below_offset + 1;
+        if (job.own.is_ring && needed > 0) job.consumer.wait(needed);
+        job.own.write(own_group, bottoms.values, reference);
+      }
+    }
+    __syncwarp();
+    if (lane == kWarp - 1) {
+      if (job.own_word != nullptr) publish(job.own_word, progress_of(job.round, chunk + 1));
+      if (job.far_word != nullptr) publish(job.far_word, progress_of(0, chunk + 1));
+    }
+  }
+}
+
+// The answer for lengths out of range, which only the device can see.
+template <typename T>
+__device__ __forceinline__ void invalid_forward(T* value, int64_t pair) {
+  if (threadIdx.x == 0 && threadIdx.y == 0) value[pair] = T(NAN);
+}
+
+}  // namespace softdtw

@@ -1,0 +1,127 @@
+// The sweep of one chunk of a strip (strip.cuh), forward and reversed. Nothing here waits, loads or stores.
+#pragma once
+
+#include "strip.cuh"
+
+namespace softdtw {
+
+// What forward wants from a chunk besides its state: the strip's edge, and the pair's value if its last cell is here.
+template <class S>
+struct Bottoms {
+  typename S::Scalar values[S::kSteps];  // the lane's last row, one column late: values[0] is the column before the chunk
+};
+
+template <class S>
+struct Capture {
+  int row = -1, step = -1;  // in the lane's tile; -1: not here
+  typename S::Scalar m = 0;
+};
+
+// (1). kGeneral: cells may lie outside the table, steps may carry a penalty, the last cell may be in the chunk.
+template <bool kGeneral, class S, class Recurrence>
+__device__ __forceinline__ void sweep_forward(
+    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Top<S>& top,
+    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], Lane<S>& state, Bottoms<S>& bottoms,
+    Capture<S>& capture) {
+  using T = typename S::Scalar;
+  Entry<T> left[S::kRows];
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) left[k] = {state.left[k], T(1)};
+  T bottom = state.left[S::kRows - 1];
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    bottoms.values[t] = bottom;
+    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
+    Entry<T> up = {(lane == 0 ? top.values[t] : handed) + above, T(1)};
+    Entry<T> diag = {state.diag, T(1)};
+    state.diag = up.m;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const Entry<T> before = left[k];
+      Entry<T> cell = recurrence.template cell<kGeneral>(diag, up, before, costs[k][t]);
+      if (kGeneral && !place.holds(extent, k, t)) cell = {Unreachable<T>::value, T(1)};
+      left[k] = up = cell;
+      diag = before;
+    }
+    bottom = Recurrence::folded(up);
+    if (kGeneral && t == capture.step) {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+        if (k == capture.row) capture.m = Recurrence::folded(left[k]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) state.left[k] = Recurrence::folded(left[k]);
+}
+
+// The same sweep, from a snapshot, keeping each cell's weights for the reversed sweep.
+template <bool kGeneral, class S, class Recurrence>
+__device__ __forceinline__ void sweep_weights(
+    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Top<S>& top,
+    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], const Lane<S>& state,
+    Weights<typename S::Scalar> (&weights)[S::kRows][S::kSteps]) {
+  using T = typename S::Scalar;
+  Entry<T> left[S::kRows];
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) left[k] = {state.left[k], T(1)};
+  T bottom = state.left[S::kRows - 1], diag_above = state.diag;
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
+    Entry<T> up = {(lane == 0 ? top.values[t] : handed) + above, T(1)};
+    Entry<T> diag = {diag_above, T(1)};
+    diag_above = up.m;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const Entry<T> before = left[k];
+      Entry<T> cell = recurrence.template cell<kGeneral>(diag, up, before, costs[k][t], weights[k][t]);
+      if (kGeneral && !place.holds(extent, k, t)) {
+        cell = {Unreachable<T>::value, T(1)};
+        weights[k][t] = {T(0), T(0), T(0)};
+      }
+      left[k] = up = cell;
+      diag = before;
+    }
+    bottom = Recurrence::folded(up);
+  }
+}
+
+// What flows between chunks of the reversed sweep: shares of E on their way to cells not visited yet.
+template <class S>
+struct Flow {
+  using T = typename S::Scalar;
+  T left[S::kRows] = {};  // from the column to the right, same row
+  T diag[S::kRows] = {};  // from the column to the right, row k: bound for row k - 1
+  T handed = 0;           // from the lane's first row to the lane above, at the column of the step before
+  T below_next = 0;       // lane 31: the first entry of the group of flows used before
+};
+
+// (3), (4) with the normalised weights: a cell's E is what its three successors hand it. `below` is what the strip below
+// hands to lane 31 for columns one left of lane 31's (a group as stored), `out` what lane 0 hands to the strip above.
+// kGeneral: the pair's last cell, where E is 1, may be here.
+template <bool kGeneral, class S>
+__device__ __forceinline__ void sweep_reversed(
+    const Weights<typename S::Scalar> (&weights)[S::kRows][S::kSteps], int lane, int end_row, int end_step,
+    const typename S::Scalar (&below)[S::kSteps], Flow<S>& flow, typename S::Scalar (&out)[S::kSteps],
+    typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
+  using T = typename S::Scalar;
+#pragma unroll
+  for (int t = S::kSteps - 1; t >= 0; --t) {
+    const T from_lane_below = __shfl_down_sync(kAllLanes, flow.handed, 1);
+    T handed = lane == kWarp - 1 ? (t + 1 < S::kSteps ? below[(t + 1) % S::kSteps] : flow.below_next) : from_lane_below;
+#pragma unroll
+    for (int k = S::kRows - 1; k >= 0; --k) {
+      T e = flow.left[k] + handed;
+      if (kGeneral && t == end_step && k == end_row) e = T(1);
+      alignment[k][t] = e;
+      flow.left[k] = weights[k][t].left * e;
+      handed = DeviceMath<T>::fma(weights[k][t].up, e, flow.diag[k]);
+      flow.diag[k] = weights[k][t].diag * e;
+    }
+    flow.handed = handed;
+    out[t] = handed;
+  }
+  flow.below_next = below[0];
+}
+
+}  // namespace softdtw

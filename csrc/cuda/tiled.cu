@@ -1,0 +1,184 @@
+// tiled: one pair spread over many blocks in one launch, for long pairs and small batches, to any length.
+//
+// Threads to work: a block of W warps takes a ticket, which stands for W consecutive strips (strip.cuh) of one pair; ticket
+// order is top strips first, all pairs side by side. Within a block warps run as a pipeline, as in stencil.cu; the block's
+// last warp hands its edge through global memory to whichever block holds the next ticket of the pair. A block waits only
+// for earlier tickets, which have started, so any number of blocks may be resident (the idea of PeerWave, Belviranli et al.,
+// ICS 2015).
+//
+// Memory without `saved`: rings between the warps of a block, and for the edges between blocks a fixed number of full rows
+// per pair, reused once the block that reads a row has finished: O(N + M).
+#include "strip_backward.cuh"
+#include "strip_variant.h"
+
+namespace softdtw {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int64_t kRowsInFlight = 264;  // blocks that may be at work on a pair at once before they wait for each other
+
+// Zeroed before every launch.
+struct Tickets {
+  Progress* words;   // (pair, group of strips): chunks done by the group's last warp
+  unsigned* next;
+
+  static int64_t bytes(int64_t batch, int64_t groups) { return batch * groups * sizeof(Progress) + sizeof(Progress); }
+  Tickets(void* memory, int64_t batch, int64_t groups)
+      : words(static_cast<Progress*>(memory)), next(reinterpret_cast<unsigned*>(words + batch * groups)) {}
+};
+
+__device__ unsigned take_ticket(const Tickets& tickets) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0 && threadIdx.y == 0) ticket = atomicAdd(tickets.next, 1u);
+  __syncthreads();
+  return ticket;
+}
+
+template <class S>
+__global__ void __launch_bounds__(kWarp* kWarps, 4) tiled_forward(
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> ring,
+    Edges<S> rows, Tickets tickets, int64_t groups) {
+  __shared__ Progress words[kWarps];
+  const int warp = threadIdx.y;
+  if (threadIdx.x == 0) words[warp] = 0;
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int group = static_cast<int>(ticket / problem.batch);
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_forward(value, pair);
+    return;
+  }
+  const int strips = strips_of<S>(extent), strip = group * kWarps + warp;
+  if (strip >= strips) return;
+
+  const bool keeps = saved.snapshots != nullptr;
+  Progress* const pair_words = tickets.words + pair * groups;
+  const auto edge_of = [&](int s) {
+    if (keeps) return Edge<S>(saved.edges, pair, s);
+    return s % kWarps == kWarps - 1 ? Edge<S>(rows, pair, s / kWarps % rows.slots) : Edge<S>(ring, pair, s);
+  };
+  ForwardStrip<S> job;
+  job.pair = pair;
+  job.strip = strip;
+  job.above = edge_of(strip - 1 + (strip == 0));
+  job.own = edge_of(strip);
+  job.own_word = &words[warp];
+  if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
+  if (warp < kWarps - 1) {
+    job.consumer = {&words[warp + 1], 0};
+  } else {
+    job.far_word = pair_words + group;
+    // The row was last read by the group after the one that wrote it.
+    const int64_t reader = group - rows.slots + 1;
+    if (!keeps && reader >= 1) {
+      const Strip<S> last(extent, static_cast<int>(reader) * kWarps + kWarps - 1);
+      Neighbour{pair_words + reader, 0}.wait(last.chunks);
+    }
+  }
+  forward_strip(problem, extent, job, saved, value);
+}
+
+template <class S>
+__global__ void __launch_bounds__(kWarp* kWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
+    const __grid_constant__ Problem<typename S::Scalar> problem, const __grid_constant__ Gradient<typename S::Scalar> gradient,
+    Saved<S> saved, Flows<S> flows, Tickets tickets, int64_t groups) {
+  __shared__ Progress words[kWarps];
+  const int warp = threadIdx.y;
+  if (threadIdx.x == 0) words[warp] = 0;
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int group = static_cast<int>(ticket / problem.batch);
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_backward(problem, gradient, pair);
+    return;
+  }
+  // Groups and warps count from the pair's last strip.
+  const int strip = strips_of<S>(extent) - 1 - (group * kWarps + warp);
+  if (strip < 0) return;
+
+  Progress* const pair_words = tickets.words + pair * groups;
+  BackwardStrip<S> job;
+  job.pair = pair;
+  job.strip = strip;
+  job.own_word = &words[warp];
+  if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
+  if (warp == kWarps - 1) job.far_word = pair_words + group;
+  backward_strip(problem, gradient, extent, job, saved, flows);
+}
+
+template <class S>
+struct Tiled {
+  using T = typename S::Scalar;
+
+  static int64_t groups_of(const Sizes<S>& sizes) { return (sizes.strips + kWarps - 1) / kWarps; }
+  static int64_t rows_of(const Sizes<S>& sizes) { return groups_of(sizes) < kRowsInFlight ? groups_of(sizes) : kRowsInFlight; }
+  // Tickets come first in scratch memory, padded to keep what follows aligned.
+  static int64_t ticket_bytes(const Problem<T>& problem, const Sizes<S>& sizes) {
+    return (Tickets::bytes(problem.batch, groups_of(sizes)) + 255) / 256 * 256;
+  }
+
+  static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
+
+  static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
+    const Sizes<S> sizes(problem);
+    const int64_t edges = Edges<S>::scalars(problem.batch, sizes.strips, kRing) +
+                          Edges<S>::scalars(problem.batch, rows_of(sizes), sizes.chunks);
+    return ticket_bytes(problem, sizes) + (save ? 0 : sizeof(T) * edges);
+  }
+
+  static int64_t backward_scratch_bytes(const Problem<T>& problem) {
+    const Sizes<S> sizes(problem);
+    return ticket_bytes(problem, sizes) +
+           sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, sizes, problem.dim));
+  }
+
+  static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
+    const Sizes<S> sizes(problem);
+    const int64_t groups = groups_of(sizes), blocks = groups * problem.batch;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const Tickets tickets(scratch, problem.batch, groups);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, sizes), stream);
+    if (error != cudaSuccess) return error;
+    const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
+    Edges<S> ring, rows;
+    if (saved == nullptr) {
+      T* memory = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, sizes));
+      ring = Edges<S>(memory, problem.batch, sizes.strips, kRing, true);
+      rows = Edges<S>(
+          memory + Edges<S>::scalars(problem.batch, sizes.strips, kRing), problem.batch, rows_of(sizes), sizes.chunks);
+    }
+    tiled_forward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kWarps), 0, stream>>>(
+        problem, value, kept, ring, rows, tickets, groups);
+    return cudaGetLastError();
+  }
+
+  static cudaError_t backward(
+      const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
+    const Sizes<S> sizes(problem);
+    const int64_t groups = groups_of(sizes), blocks = groups * problem.batch;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const Tickets tickets(scratch, problem.batch, groups);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, sizes), stream);
+    if (error != cudaSuccess) return error;
+    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, sizes));
+    const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
+    const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
+    return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
+      tiled_backward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kWarps), 0, stream>>>(
+          problem, target, kept, flows, tickets, groups);
+    });
+  }
+};
+
+}  // namespace
+
+template <typename T>
+Variant<T> tiled_variant() {
+  return strip_variant<T, Tiled>("tiled");
+}
+template Variant<float> tiled_variant<float>();
+template Variant<double> tiled_variant<double>();
+
+}  // namespace softdtw

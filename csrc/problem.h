@@ -1,0 +1,72 @@
+// One batch of soft-DTW problems as plain pointers and numbers. No torch header: kernels include this and nothing of torch.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define SOFTDTW_HD __host__ __device__ __forceinline__
+#else
+#define SOFTDTW_HD inline
+#endif
+
+namespace softdtw {
+
+enum class Cost : int { kSqEuclidean, kEuclidean, kCityblock, kMatrix };
+
+// A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
+template <typename T>
+struct View {
+  T* data = nullptr;
+  int64_t batch_stride = 0, row_stride = 0, column_stride = 0;
+
+  SOFTDTW_HD View pair(int64_t b) const { return {data + b * batch_stride, 0, row_stride, column_stride}; }
+  SOFTDTW_HD T& at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+};
+
+// The part of the table that one pair fills: rows [0, n), columns [0, m), low <= column - row <= high.
+struct Extent {
+  int n, m, low, high;
+
+  SOFTDTW_HD bool valid() const { return n > 0; }
+  SOFTDTW_HD bool in_band(int row, int column) const { return column - row >= low && column - row <= high; }
+};
+
+template <typename T>
+struct Problem {
+  Cost cost = Cost::kSqEuclidean;
+  View<const T> x, y;         // unless cost is kMatrix
+  View<const T> cost_matrix;  // if cost is kMatrix
+  int64_t batch = 0, n = 0, m = 0, dim = 0;
+  const int64_t* x_lengths = nullptr;   // null: every pair has n rows
+  const int64_t* y_lengths = nullptr;   // null: every pair has m columns
+  const int64_t* bandwidths = nullptr;  // null: `bandwidth` holds for every pair
+  int64_t bandwidth = -1;               // Sakoe-Chiba radius; below 0: no band
+  double gamma = 1, warp_penalty = 0;
+
+  // Some pairs may leave a part of the padded table, or of the padded series, untouched.
+  bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }
+
+  // Lengths on a device cannot be checked on the host without a synchronisation. A length out of range gives an invalid
+  // extent, and the kernels answer NaN for that pair.
+  SOFTDTW_HD Extent extent(int64_t b) const {
+    const int64_t rows = x_lengths ? x_lengths[b] : n, columns = y_lengths ? y_lengths[b] : m;
+    if (rows < 1 || rows > n || columns < 1 || columns > m) return {0, 0, 0, 0};
+    const int64_t widest = rows + columns + 64;  // no band: wider than any table, and no sum with it overflows an int
+    int64_t radius = bandwidths ? bandwidths[b] : bandwidth;
+    if (bandwidths && radius < 0) return {0, 0, 0, 0};
+    if (radius < 0 || radius > widest) radius = widest;
+    const int64_t shift = columns - rows;
+    const int64_t low = (shift < 0 ? shift : 0) - radius, high = (shift > 0 ? shift : 0) + radius;
+    return {static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(low), static_cast<int>(high)};
+  }
+};
+
+// Where a backward pass writes. For cost kMatrix only `cost` is set, otherwise only x and y, each if asked for.
+template <typename T>
+struct Gradient {
+  const T* value = nullptr;       // (B,) forward's result
+  const T* grad_value = nullptr;  // (B,) the gradient that arrives from above
+  View<T> x, y, cost;
+};
+
+}  // namespace softdtw

@@ -1,0 +1,50 @@
+import pytest
+import torch
+from cases import EVERY_TEMPLATE, KERNELS
+from hypothesis import settings
+
+from torchsoftdtw import ops, selection
+
+# The same examples in every run, and the counter-example in the report.
+settings.register_profile("package", derandomize=True, deadline=None, print_blob=True, max_examples=60)
+settings.load_profile("package")
+
+
+def pytest_collection_modifyitems(items):
+    if not torch.cuda.is_available():
+        reason = "needs a GPU, and torch.cuda.is_available() is False"
+    elif not ops.HAS_CUDA:
+        reason = "needs the CUDA library, which was not built"
+    else:
+        return
+    for item in items:
+        if item.get_closest_marker("cuda"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def parameters(cases):
+    return [pytest.param(c, id=str(c), marks=pytest.mark.cuda if c.device == "cuda" else ()) for c in cases]
+
+
+def force_rows(monkeypatch, case):
+    """Make the package use the case's rows per thread, which it would choose by size otherwise (float64 has only one)."""
+    chosen = selection.rows_per_thread
+
+    def forced(kernel, n, batch, dtype):
+        wanted = case.rows and kernel == case.name and dtype != torch.float64
+        return case.rows if wanted else chosen(kernel, n, batch, dtype)
+
+    monkeypatch.setattr(selection, "rows_per_thread", forced)
+    return case
+
+
+@pytest.fixture(params=parameters(KERNELS))
+def kernel(request, monkeypatch):
+    """Each kernel once, with the rows per thread that the package chooses."""
+    return force_rows(monkeypatch, request.param)
+
+
+@pytest.fixture(params=parameters(EVERY_TEMPLATE))
+def template(request, monkeypatch):
+    """Each kernel with every number of rows per thread that it is compiled for in float32."""
+    return force_rows(monkeypatch, request.param)

@@ -1,0 +1,106 @@
+"""Soft-DTW as the design writes it down: plain float64 loops that share nothing with the package or its kernels."""
+
+import math
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+
+def in_band(i, j, n, m, bandwidth):
+    return bandwidth is None or min(0, m - n) - bandwidth <= j - i <= max(0, m - n) + bandwidth
+
+
+def value_and_alignment(costs, gamma, bandwidth=None, warp_penalty=0.0):
+    """(1) and (4) for one (n, m) cost matrix: the value, and E = d value / d costs from weights that sum to 1."""
+    n, m = costs.shape
+    costs = costs.tolist()
+    table = [[math.inf] * (m + 1) for _ in range(n + 1)]
+    shares = [[None] * (m + 1) for _ in range(n + 1)]
+    table[0][0] = 0.0
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            if not in_band(i, j, n, m, bandwidth):
+                continue
+            diag, up, left = table[i - 1][j - 1], table[i - 1][j] + warp_penalty, table[i][j - 1] + warp_penalty
+            least = min(diag, up, left)
+            weights = [math.exp((least - value) / gamma) for value in (diag, up, left)]
+            total = sum(weights)
+            table[i][j] = costs[i - 1][j - 1] + least - gamma * math.log(total)
+            shares[i][j] = [weight / total for weight in weights]
+    alignment = np.zeros((n + 1, m + 1)).tolist()
+    alignment[n][m] = 1.0
+    for i in range(n, 0, -1):
+        for j in range(m, 0, -1):
+            here = alignment[i][j]
+            if here:
+                diag, up, left = shares[i][j]
+                alignment[i - 1][j - 1] += here * diag
+                alignment[i - 1][j] += here * up
+                alignment[i][j - 1] += here * left
+    return table[n][m], np.array(alignment)[1:, 1:]
+
+
+def cost_and_slopes(x, y, cost):
+    """The (n, m) costs, and their (n, m, d) derivatives with respect to x and y."""
+    difference = x[:, None, :] - y[None, :, :]
+    if cost == "cosine":
+        x_norm, y_norm = np.linalg.norm(x, axis=1)[:, None, None], np.linalg.norm(y, axis=1)[None, :, None]
+        u, v = x[:, None, :] / x_norm, y[None, :, :] / y_norm
+        similarity = (u * v).sum(2, keepdims=True)
+        return cdist(x, y, cost), (similarity * u - v) / x_norm, (similarity * v - u) / y_norm
+    costs = cdist(x, y, cost)
+    if cost == "sqeuclidean":
+        slope = 2 * difference
+    elif cost == "cityblock":
+        slope = np.sign(difference)
+    else:
+        slope = np.divide(difference, costs[:, :, None], out=np.zeros_like(difference), where=costs[:, :, None] > 0)
+    return costs, slope, -slope
+
+
+def soft_dtw(x, y, gamma, cost="sqeuclidean", x_lengths=None, y_lengths=None, bandwidth=None, warp_penalty=0.0):
+    """Values (B,) and their gradients (B, N, D) and (B, M, D), pair by pair."""
+    batch = len(x)
+    values, grad_x, grad_y = np.empty(batch), np.zeros_like(x), np.zeros_like(y)
+    for b in range(batch):
+        n = x.shape[1] if x_lengths is None else int(x_lengths[b])
+        m = y.shape[1] if y_lengths is None else int(y_lengths[b])
+        radius = bandwidth if bandwidth is None or np.ndim(bandwidth) == 0 else int(bandwidth[b])
+        costs, x_slope, y_slope = cost_and_slopes(x[b, :n], y[b, :m], cost)
+        values[b], alignment = value_and_alignment(costs, gamma, radius, warp_penalty)
+        grad_x[b, :n] = (alignment[:, :, None] * x_slope).sum(1)
+        grad_y[b, :m] = (alignment[:, :, None] * y_slope).sum(0)
+    return values, grad_x, grad_y
+
+
+def soft_dtw_from_cost(costs, gamma, x_lengths=None, y_lengths=None, bandwidth=None, warp_penalty=0.0):
+    """Values (B,) and their gradients (B, N, M), pair by pair."""
+    values, alignments = np.empty(len(costs)), np.zeros_like(costs)
+    for b in range(len(costs)):
+        n = costs.shape[1] if x_lengths is None else int(x_lengths[b])
+        m = costs.shape[2] if y_lengths is None else int(y_lengths[b])
+        radius = bandwidth if bandwidth is None or np.ndim(bandwidth) == 0 else int(bandwidth[b])
+        values[b], alignments[b, :n, :m] = value_and_alignment(costs[b, :n, :m], gamma, radius, warp_penalty)
+    return values, alignments
+
+
+def value_by_diagonals(x, y, gamma, bandwidth):
+    """The value of one pair of univariate series under a band, for series too long for loops over cells: a diagonal at a time."""
+    n, m = len(x), len(y)
+    low, high = min(0, m - n) - bandwidth, max(0, m - n) + bandwidth
+    # A diagonal's cells by i - j, shifted so that none is negative; in_band(i, j) is low <= j - i <= high.
+    width = high - low + 3
+    before, last = np.full(width, math.inf), np.full(width, math.inf)
+    for diagonal in range(n + m - 1):
+        i = np.arange(max(0, diagonal - m + 1), min(n, diagonal + 1))
+        i = i[(diagonal - 2 * i >= low) & (diagonal - 2 * i <= high)]
+        now = np.full(width, math.inf)
+        if len(i):
+            j = diagonal - i
+            k = i - j + high + 1
+            steps = np.stack([before[k], last[k - 1], last[k + 1]])
+            least = np.zeros(1) if diagonal == 0 else steps.min(0)
+            soft = least if diagonal == 0 else least - gamma * np.log(np.exp((least - steps) / gamma).sum(0))
+            now[k] = (x[i] - y[j]) ** 2 + soft
+        before, last = last, now
+    return last[n - m + high + 1]

@@ -1,0 +1,90 @@
+"""Cosine at its singular points, and costs that the user supplies."""
+
+import numpy as np
+import pytest
+import torch
+from cases import normal, numpy64, run
+from scipy.spatial.distance import cdist
+
+from torchsoftdtw import soft_dtw, soft_dtw_from_cost
+
+
+def costs_of_pairs(x, y, cost, kernel, gamma=1.0):
+    """The cost of each x with the y beside it: the value between series of length one, whatever gamma is."""
+    x, y = x.unsqueeze(1).to(kernel.device), y.unsqueeze(1).to(kernel.device)
+    return soft_dtw(x, y, gamma, cost=cost, kernel=kernel.name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "cosine"])
+def test_costs_are_scipys(kernel, cost, dtype):
+    x, y = normal(50, 4, seed=1, dtype=dtype), normal(50, 4, seed=2, dtype=dtype)
+    expected = np.array([cdist(a[None], b[None], cost)[0, 0] for a, b in zip(numpy64(x), numpy64(y), strict=True)])
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-6
+    np.testing.assert_allclose(numpy64(costs_of_pairs(x, y, cost, kernel)), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_cosine_cost_of_zero_vectors_is_one_and_their_gradient_zero(kernel):
+    zero, other = torch.zeros(3, 2, dtype=torch.float64), normal(3, 2, seed=1)
+    for x, y in ((zero, other), (other, zero), (zero, zero)):
+        value, grad_x, grad_y = run(kernel, x.unsqueeze(1), y.unsqueeze(1), cost="cosine")
+        np.testing.assert_allclose(value, 1.0, rtol=1e-12)
+        np.testing.assert_allclose(grad_x, 0.0, atol=1e-12)
+        np.testing.assert_allclose(grad_y, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-20, 1e20, 5e37])
+def test_cosine_cost_of_huge_and_tiny_vectors(kernel, scale):
+    x, y = normal(20, 3, seed=1, dtype=torch.float32), normal(20, 3, seed=2, dtype=torch.float32)
+    expected = costs_of_pairs(x, y, "cosine", kernel)
+    torch.testing.assert_close(costs_of_pairs(x * scale, y, "cosine", kernel), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(costs_of_pairs(x, y * scale, "cosine", kernel), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_cosine_cost_near_zero_does_not_cancel(kernel):
+    # 1 - cos(t) = t^2 / 2, far below the rounding of a float32 near 1.
+    angle = torch.tensor([1e-3, 1e-4, 1e-5])
+    x = torch.stack([torch.ones(3), torch.zeros(3)], 1)
+    y = torch.stack([angle.cos(), angle.sin()], 1)
+    value = costs_of_pairs(x, y, "cosine", kernel, gamma=1e-12).cpu()
+    torch.testing.assert_close(value, angle.square() / 2, rtol=1e-2, atol=1e-14)
+
+
+@pytest.mark.parametrize("cost", ["euclidean", "cityblock", "cosine"])
+def test_gradient_is_finite_where_the_cost_has_a_corner(kernel, cost):
+    x = normal(2, 12, 3, seed=1, dtype=torch.float32)
+    x[:, 3] = 0
+    x[:, 5] = x[:, 4]
+    value, grad_x, grad_y = run(kernel, x, x.clone(), cost=cost)
+    assert np.isfinite(value).all() and np.isfinite(grad_x).all() and np.isfinite(grad_y).all()
+
+
+def test_a_callable_gets_a_batch_in_the_dtype_of_the_computation(kernel):
+    seen = []
+
+    def cost(x, y):
+        seen.append((x.shape, y.shape, x.dtype, y.dtype))
+        return torch.cdist(x, y)
+
+    x, y = normal(5, 2, seed=1, dtype=torch.float16), normal(6, 2, seed=2, dtype=torch.float32)
+    soft_dtw(x.to(kernel.device), y.to(kernel.device), cost=cost, kernel=kernel.name)
+    assert seen == [((1, 5, 2), (1, 6, 2), torch.float32, torch.float32)]
+
+
+def test_a_callable_may_have_parameters_that_learn(kernel):
+    weight = torch.nn.Parameter(torch.tensor([0.5, 2.0], device=kernel.device))
+    x, y = (normal(2, n, 2, seed=n, dtype=torch.float32).to(kernel.device) for n in (5, 6))
+
+    def weighted(x, y):
+        return ((x.unsqueeze(2) - y.unsqueeze(1)).square() * weight).sum(3)
+
+    soft_dtw(x, y, cost=weighted, kernel=kernel.name).sum().backward()
+    matrix = weighted(x, y)
+    expected = torch.autograd.grad(soft_dtw_from_cost(matrix, kernel=kernel.name).sum(), weight)[0]
+    torch.testing.assert_close(weight.grad, expected)
+    assert weight.grad.abs().min() > 0
+
+
+def test_costs_may_be_negative(kernel):
+    costs = torch.tensor([[[-3.0]], [[2.5]]], device=kernel.device)
+    torch.testing.assert_close(soft_dtw_from_cost(costs, kernel=kernel.name), costs[:, 0, 0])

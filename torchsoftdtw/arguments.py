@@ -1,0 +1,190 @@
+"""What the user passed -> what the ops take, with an error that names the argument, what came and what was expected."""
+
+import math
+import numbers
+import operator
+from typing import NamedTuple
+
+import torch
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+WIDEST_BAND = 1 << 30  # wider than any table
+LONGEST = 1 << 29
+
+
+class Options(NamedTuple):
+    """The arguments that every op shares, in the ops' order."""
+
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+
+
+def series(x, y):
+    """Check x and y. Returns them as (B, N, D) and (B, M, D) in the dtype of the computation, and whether they had a B."""
+    for name, tensor in (("x", x), ("y", y)):
+        _check_float_tensor(name, tensor)
+        if tensor.dim() not in (2, 3):
+            raise ValueError(f"{name}: expected shape (batch, length, dim) or (length, dim), got {tuple(tensor.shape)}")
+    if x.dim() != y.dim():
+        raise ValueError(f"x and y: expected both with a batch or both without, got {_shapes(x, y)}")
+    if x.device != y.device:
+        raise ValueError(f"x and y: expected one device, got {x.device} and {y.device}")
+    batched = x.dim() == 3
+    if not batched:
+        x, y = x.unsqueeze(0), y.unsqueeze(0)
+    if x.shape[0] != y.shape[0]:
+        raise ValueError(f"x and y: expected the same batch size (there is no broadcasting), got {_shapes(x, y)}")
+    if x.shape[2] != y.shape[2]:
+        raise ValueError(f"x and y: expected vectors of the same dimension, got {_shapes(x, y)}")
+    for name, tensor in (("x", x), ("y", y)):
+        _check_length(name, tensor, tensor.shape[1])
+        if tensor.shape[2] < 1:
+            raise ValueError(f"{name}: expected a dimension of at least 1, got shape {tuple(tensor.shape)}")
+    dtype = _compute_dtype(torch.promote_types(x.dtype, y.dtype))
+    return x.to(dtype), y.to(dtype), batched
+
+
+def cost_matrix(matrix):
+    """Check a ready-made cost matrix. Returns it as (B, N, M) in the dtype of the computation, and whether it had a B."""
+    _check_float_tensor("cost_matrix", matrix)
+    if matrix.dim() not in (2, 3):
+        raise ValueError(f"cost_matrix: expected shape (batch, N, M) or (N, M), got {tuple(matrix.shape)}")
+    batched = matrix.dim() == 3
+    if not batched:
+        matrix = matrix.unsqueeze(0)
+    for length in matrix.shape[1:]:
+        _check_length("cost_matrix", matrix, length)
+    return matrix.to(_compute_dtype(matrix.dtype)), batched
+
+
+def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths):
+    """Check what the ops share, for `like` (B, ...) in the dtype of the computation."""
+    gamma = positive_gamma(gamma, like.dtype)
+    penalty = non_negative_penalty(warp_penalty)
+    if penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
+        raise ValueError(f"warp_penalty: {warp_penalty} / gamma = {gamma} overflows {_name(like.dtype)}")
+    radius, radii = -1, None
+    if bandwidth is not None:
+        if _is_integer(bandwidth):
+            radius = band_radius(bandwidth)
+        else:
+            radii = _per_pair("bandwidth", bandwidth, like, batched, 0, None)
+    return Options(
+        _per_pair("x_lengths", x_lengths, like, batched, 1, n),
+        _per_pair("y_lengths", y_lengths, like, batched, 1, m),
+        radii,
+        radius,
+        gamma,
+        penalty,
+    )
+
+
+def positive_gamma(gamma, dtype=torch.float64):
+    """gamma as a float, checked: the kernels need 1 / (gamma ln 2) as an ordinary number of their dtype."""
+    gamma = _number("gamma", gamma)
+    if not (math.isfinite(gamma) and gamma > 0):
+        raise ValueError(f"gamma: expected a positive finite number, got {gamma}")
+    limits = torch.finfo(dtype)
+    scale = 1 / (gamma * math.log(2)) if gamma > 1e-300 else math.inf
+    if not limits.tiny <= scale <= limits.max or gamma > limits.max:
+        raise ValueError(f"gamma: {gamma} is outside the range of {_name(dtype)}, in which this is computed")
+    return gamma
+
+
+def non_negative_penalty(warp_penalty):
+    warp_penalty = _number("warp_penalty", warp_penalty)
+    if not (math.isfinite(warp_penalty) and warp_penalty >= 0):
+        raise ValueError(f"warp_penalty: expected a finite number of at least 0, got {warp_penalty}")
+    return warp_penalty
+
+
+def band_radius(bandwidth):
+    if not _is_integer(bandwidth):
+        raise TypeError(f"bandwidth: expected an integer or None, got {_describe(bandwidth)}")
+    radius = operator.index(bandwidth)
+    if radius < 0:
+        raise ValueError(f"bandwidth: expected None or an integer of at least 0, got {radius}")
+    return min(radius, WIDEST_BAND)
+
+
+def _check_float_tensor(name, tensor):
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {_describe(tensor)}")
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise TypeError(f"{name}: expected a dense tensor, got layout {tensor.layout}; call .to_dense() or pad it first")
+    if tensor.dtype not in FLOATS:
+        raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {_name(tensor.dtype)}")
+    if tensor.device.type not in ("cpu", "cuda", "meta"):
+        raise ValueError(f"{name}: expected a tensor on the CPU or CUDA, got {tensor.device}")
+
+
+def _check_length(name, tensor, length):
+    if not 1 <= length <= LONGEST:
+        raise ValueError(f"{name}: expected lengths from 1 to 2^29, got shape {tuple(tensor.shape)}")
+
+
+def _per_pair(name, given, like, batched, low, high):
+    """One integer per pair as the ops want it: (B,) int64, contiguous, on the device of `like`. None stays None."""
+    if given is None:
+        return None
+    batch, expected = like.shape[0], "a tensor or sequence of integers, one per pair"
+    tensor = given
+    if not isinstance(given, torch.Tensor):
+        try:
+            tensor = torch.as_tensor(given)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"{name}: expected {expected}, got {_describe(given)}") from error
+        if tensor.numel() == 0:
+            tensor = tensor.to(torch.int64)
+    if tensor.dtype not in INTEGERS:
+        raise TypeError(f"{name}: expected {expected}, got dtype {_name(tensor.dtype)}")
+    if not batched and tensor.dim() == 0:
+        tensor = tensor.reshape(1)
+    if tensor.dim() != 1 or tensor.shape[0] != batch:
+        raise ValueError(f"{name}: expected shape ({batch},), one per pair, got {tuple(tensor.shape)}")
+    # Values on a CUDA device are not looked at, which would mean waiting for it: the kernels answer NaN for a wrong one.
+    on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
+    if on_host and batch > 0 and not torch.compiler.is_compiling():
+        smallest, largest = tensor.min().item(), tensor.max().item()
+        if smallest < low or (high is not None and largest > high):
+            limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
+            raise ValueError(f"{name}: expected integers {limits}, got values from {smallest} to {largest}")
+    return tensor.to(device=like.device, dtype=torch.int64, non_blocking=tensor.device.type == "cpu").contiguous()
+
+
+def _is_integer(value):
+    if isinstance(value, (bool, torch.Tensor)):
+        return False
+    return isinstance(value, (int, torch.SymInt, numbers.Integral))
+
+
+def _number(name, value):
+    if isinstance(value, bool):
+        raise TypeError(f"{name}: expected a number, got a bool")
+    if isinstance(value, (int, float)) or (not isinstance(value, torch.Tensor) and isinstance(value, numbers.Real)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    raise TypeError(f"{name}: expected a number, got {_describe(value)}")
+
+
+def _compute_dtype(dtype):
+    return dtype if dtype == torch.float64 else torch.float32
+
+
+def _describe(value):
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+
+
+def _name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def _shapes(x, y):
+    return f"{tuple(x.shape)} and {tuple(y.shape)}"

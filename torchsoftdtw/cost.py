@@ -1,0 +1,75 @@
+"""The cost of matching two vectors: the names that the kernels know, cosine by reduction to one of them, and callables."""
+
+import math
+
+import torch
+
+KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
+NAMES = (*KERNEL_COSTS, "cosine")
+
+
+def check(cost):
+    """Raise unless `cost` is a known name or a callable."""
+    if callable(cost):
+        return
+    if not isinstance(cost, str):
+        raise TypeError(f"cost: expected a name or a callable, got {type(cost).__name__}")
+    if cost not in NAMES:
+        names = ", ".join(repr(name) for name in NAMES)
+        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}")
+
+
+def reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths):
+    """(name, x, y) such that a kernel's own cost `name` between the new x and y is `cost` between the given ones."""
+    if cost in KERNEL_COSTS:
+        return cost, x, y
+    # Squared euclidean: |a / sqrt 2 - b / sqrt 2|^2 = 1 - a.b for unit vectors, without the cancellation of 1 - a.b.
+    return (
+        "sqeuclidean",
+        _unit_vectors(without_padding(x, x_lengths), zero_flag=0),
+        _unit_vectors(without_padding(y, y_lengths), zero_flag=1),
+    )
+
+
+def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
+    """The (B, N, M) matrix of a user's `cost`, checked. The callable never sees padding."""
+    matrix = cost(without_padding(x, x_lengths), without_padding(y, y_lengths))
+    expected = (x.shape[0], x.shape[1], y.shape[1])
+    if not isinstance(matrix, torch.Tensor):
+        raise TypeError(f"cost: expected the callable to return a torch.Tensor, got {type(matrix).__name__}")
+    if not matrix.is_floating_point():
+        raise TypeError(f"cost: expected the callable to return a floating-point tensor, got {matrix.dtype}")
+    if tuple(matrix.shape) != expected:
+        raise ValueError(f"cost: expected the callable to return shape {expected}, got {tuple(matrix.shape)}")
+    if matrix.device != x.device:
+        raise ValueError(f"cost: expected the callable to return a tensor on {x.device}, got one on {matrix.device}")
+    return matrix
+
+
+def without_padding(series, lengths):
+    """`series` with the vectors beyond each length replaced by the pair's first one, whose gradient they do not touch.
+
+    Padding may hold NaN, and a NaN times a gradient of zero is still NaN. A real vector in its place is one that any cost
+    defined on the data can take.
+    """
+    if lengths is None:
+        return series
+    inside = torch.arange(series.shape[1], device=series.device) < lengths.unsqueeze(1)
+    return torch.where(inside.unsqueeze(2), series, series[:, :1].detach())
+
+
+def _unit_vectors(series, zero_flag):
+    """Vectors of length 1 / sqrt 2, with two coordinates more: in one of them a zero vector becomes a unit vector.
+
+    x and y use different ones, so that the cosine cost of a zero vector is 1 against every vector, even another zero one.
+    Dividing by the largest entry first keeps the squares of huge and of tiny vectors in range; it cancels in the result, so
+    no gradient needs to flow through it.
+    """
+    largest = series.detach().abs().amax(2, keepdim=True)
+    zero = largest == 0
+    scaled = series / torch.where(zero, 1, largest)
+    norm = torch.where(zero, 1, scaled.square().sum(2, keepdim=True)).sqrt()
+    unit = torch.where(zero, 0, scaled / norm)
+    flag = zero.to(series.dtype)
+    flags = [flag, torch.zeros_like(flag)]
+    return torch.cat([unit, flags[zero_flag], flags[1 - zero_flag]], 2) * math.sqrt(0.5)

@@ -1,0 +1,63 @@
+"""Soft-DTW as a training loss."""
+
+import torch
+
+from . import arguments
+from . import cost as costs
+from .functional import soft_dtw
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class SoftDTW(torch.nn.Module):
+    """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
+
+    Args:
+        gamma: smoothing, in the unit of the cost; a positive number.
+        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
+        warp_penalty: cost of a step that advances in one series only; a number of at least 0.
+        reduction: "mean" or "sum" over the pairs, or "none".
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+
+    Example:
+        >>> loss = SoftDTW(gamma=0.1, bandwidth=5)
+        >>> loss(torch.zeros(4, 10, 1), torch.zeros(4, 12, 1)).shape
+        torch.Size([])
+    """
+
+    def __init__(self, gamma=1.0, *, cost="sqeuclidean", bandwidth=None, warp_penalty=0.0, reduction="mean"):
+        super().__init__()
+        costs.check(cost)
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
+        self.gamma = arguments.positive_gamma(gamma)
+        self.cost = cost
+        self.bandwidth = None if bandwidth is None else arguments.band_radius(bandwidth)
+        self.warp_penalty = arguments.non_negative_penalty(warp_penalty)
+        self.reduction = reduction
+
+    def forward(self, x, y, x_lengths=None, y_lengths=None):
+        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none"."""
+        value = soft_dtw(
+            x,
+            y,
+            self.gamma,
+            cost=self.cost,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
+            bandwidth=self.bandwidth,
+            warp_penalty=self.warp_penalty,
+        )
+        if self.reduction == "mean":
+            return value.mean()
+        return value.sum() if self.reduction == "sum" else value
+
+    def extra_repr(self):
+        cost = self.cost if isinstance(self.cost, str) else getattr(self.cost, "__name__", repr(self.cost))
+        return (
+            f"gamma={self.gamma:g}, cost={cost}, bandwidth={self.bandwidth}, "
+            f"warp_penalty={self.warp_penalty:g}, reduction={self.reduction}"
+        )

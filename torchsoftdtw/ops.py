@@ -1,0 +1,106 @@
+"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. The only user of torch.ops."""
+
+from pathlib import Path
+
+import torch
+
+from .saved_state import saved_bytes
+
+_FOLDER = Path(__file__).parent
+
+
+def _load(name):
+    path = _FOLDER / f"{name}.abi3.so"
+    if not path.exists():
+        return False
+    torch.ops.load_library(path)
+    return True
+
+
+if not _load("_cpu"):
+    raise ImportError(
+        f"torchsoftdtw: {_FOLDER / '_cpu.abi3.so'} is missing; build it with `pip install --no-build-isolation .`"
+    )
+HAS_CUDA = torch.version.cuda is not None and _load("_cuda")
+
+forward = torch.ops.torchsoftdtw.forward.default
+backward = torch.ops.torchsoftdtw.backward.default
+forward_from_cost = torch.ops.torchsoftdtw.forward_from_cost.default
+backward_from_cost = torch.ops.torchsoftdtw.backward_from_cost.default
+
+
+@torch.library.register_fake("torchsoftdtw::forward")
+def _(x, y, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, cost, kernel, rows_per_thread, save):
+    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
+    n, m = x.shape[1], y.shape[1]
+    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype) if save else 0
+    return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
+
+
+@torch.library.register_fake("torchsoftdtw::backward")
+def _(
+    grad_value, x, y, value, saved, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, cost, kernel,
+    rows_per_thread, need_x, need_y,
+):  # fmt: skip
+    def gradient(series, needed):
+        batch, length, dim = series.shape
+        return series.new_empty((batch, dim, length)).transpose(1, 2) if needed else series.new_empty((0,))
+
+    return gradient(x, need_x), gradient(y, need_y)
+
+
+@torch.library.register_fake("torchsoftdtw::forward_from_cost")
+def _(cost_matrix, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, kernel, rows_per_thread, save):
+    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
+    batch, n, m = cost_matrix.shape
+    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, cost_matrix.dtype) if save else 0
+    return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
+
+
+@torch.library.register_fake("torchsoftdtw::backward_from_cost")
+def _(
+    grad_value, cost_matrix, value, saved, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, kernel,
+    rows_per_thread,
+):  # fmt: skip
+    return cost_matrix.new_empty(cost_matrix.shape)
+
+
+def _setup_forward(ctx, inputs, output):
+    x, y, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
+    ctx.save_for_backward(x, y, *output, x_lengths, y_lengths, bandwidths)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx, grad_value, _grad_saved):
+    need_x, need_y = ctx.needs_input_grad[:2]
+    if grad_value is None:
+        return (None,) * 12
+    grad_x, grad_y = backward(grad_value, *ctx.saved_tensors, *ctx.options, need_x, need_y)
+    return (grad_x if need_x else None, grad_y if need_y else None, *(None,) * 10)
+
+
+def _setup_forward_from_cost(ctx, inputs, output):
+    cost_matrix, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
+    ctx.save_for_backward(cost_matrix, *output, x_lengths, y_lengths, bandwidths)
+    ctx.set_materialize_grads(False)
+
+
+def _backward_from_cost(ctx, grad_value, _grad_saved):
+    if grad_value is None:
+        return (None,) * 10
+    return (backward_from_cost(grad_value, *ctx.saved_tensors, *ctx.options), *(None,) * 9)
+
+
+def _no_second_order(ctx, *grads):
+    raise RuntimeError(
+        "soft-DTW has no second derivatives yet: its backward pass cannot itself be differentiated "
+        "(torch.autograd.gradgradcheck, create_graph=True followed by a backward pass through the gradient)"
+    )
+
+
+torch.library.register_autograd("torchsoftdtw::forward", _backward, setup_context=_setup_forward)
+torch.library.register_autograd(
+    "torchsoftdtw::forward_from_cost", _backward_from_cost, setup_context=_setup_forward_from_cost
+)
+torch.library.register_autograd("torchsoftdtw::backward", _no_second_order)
+torch.library.register_autograd("torchsoftdtw::backward_from_cost", _no_second_order)

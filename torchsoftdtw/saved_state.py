@@ -1,0 +1,57 @@
+"""How many bytes a kernel saves for its backward pass, for the fakes of ops.py.
+
+Each formula mirrors `saved_bytes` of one kernel file, where the layout itself is defined. The arithmetic is plain enough
+for symbolic sizes; tests compare it with what the kernels return.
+"""
+
+import torch
+
+WARP = 32
+CPU_ROWS = 64
+CPU_SEGMENT = 128
+
+
+def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype):
+    """Bytes that a forward pass with save=True returns in `saved`.
+
+    per_pair tells whether any of x_lengths, y_lengths and bandwidths is given; bandwidth is -1 where there is no band.
+    """
+    # A band narrows the saved table only where it is the same for every pair.
+    radius = None if per_pair or bandwidth < 0 else bandwidth
+    if kernel == "cpu":
+        return _cpu(batch, n, m, dtype)
+    if kernel == "diagonal":
+        return _diagonal(batch, n, m, radius)
+    return _strips(rows_per_thread, batch, n, m, radius, dtype)
+
+
+def _ceil_div(a, b):
+    return (a + b - 1) // b
+
+
+def _distance(n, m):
+    return torch.sym_max(n - m, m - n)
+
+
+def _cpu(batch, n, m, dtype):
+    strips = _ceil_div(n, CPU_ROWS)
+    segments = strips * _ceil_div(m + CPU_ROWS - 1, CPU_SEGMENT)
+    edges = (strips - 1) * m * (8 + dtype.itemsize)
+    payload = edges + segments * (8 + 4 * CPU_ROWS * dtype.itemsize)
+    return batch * _ceil_div(payload, 64) * 64
+
+
+def _diagonal(batch, n, m, radius):
+    cells = n * m
+    if radius is not None:
+        cells = torch.sym_min(cells, (n + m - 1) * ((_distance(n, m) + 2 * radius) // 2 + 1))
+    return 8 * batch * cells
+
+
+def _strips(rows_per_thread, batch, n, m, radius, dtype):
+    steps = 8 if rows_per_thread == 4 or dtype == torch.float64 else 16
+    rows = WARP * rows_per_thread
+    width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
+    chunks = _ceil_div(width + WARP, steps)
+    numbers = WARP * (rows_per_thread + 2) + steps + 1
+    return dtype.itemsize * batch * _ceil_div(n, rows) * chunks * numbers

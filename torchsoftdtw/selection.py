@@ -1,0 +1,78 @@
+"""Which kernel runs: policy only, the kernels obey. By sequence length first, then batch, dimension, dtype and device."""
+
+from typing import NamedTuple
+
+import torch
+
+CUDA_KERNELS = ("diagonal", "stencil", "tiled")
+KERNELS = ("cpu", *CUDA_KERNELS)
+
+# Thresholds, from the measurements in benchmarks/results.
+STENCIL_LONGEST = 1024  # up to this length one block sweeps a pair ...
+STENCIL_BATCH = 528  # ... and at any length where there are pairs enough to fill the device
+WARP = 32
+FOUR_ROWS_STRIPS = 1024  # four rows a thread (strips of 128) from this many strips on,
+TWO_ROWS_STRIPS = 512  # two rows a thread (strips of 64) from this many on, one otherwise
+FLOAT64_ROWS = 2
+
+
+class Plan(NamedTuple):
+    """What the ops are told: a kernel's name, and the rows that one thread of `stencil` or `tiled` holds (else 0)."""
+
+    kernel: str
+    rows_per_thread: int
+
+
+def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cuda"):
+    """Name the kernel that ``kernel="auto"`` runs, without running it.
+
+    Args:
+        n: length of the series in x.
+        m: length of the series in y; None: the same as n.
+        batch: number of pairs.
+        dim: dimension of a series' vectors.
+        dtype: dtype of x and y. float16 and bfloat16 count as float32, in which they are computed.
+        device: device of x and y.
+
+    Returns:
+        "cpu" on the CPU, otherwise "diagonal", "stencil" or "tiled".
+
+    Raises:
+        ValueError: a device that is neither the CPU nor CUDA.
+
+    Example:
+        >>> select_kernel(128, batch=512)
+        'stencil'
+    """
+    return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device)).kernel
+
+
+def plan(kernel, n, m, batch, dim, dtype, device):
+    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+    if not isinstance(kernel, str):
+        raise TypeError(f"kernel: expected a string, got {type(kernel).__name__}")
+    if kernel not in ("auto", *KERNELS):
+        names = ", ".join(repr(name) for name in ("auto", *KERNELS))
+        raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
+    if device.type in ("cpu", "meta"):
+        if kernel in CUDA_KERNELS:
+            raise ValueError(f"kernel: {kernel!r} runs on CUDA tensors only, and x is on {device}; use 'auto' or 'cpu'")
+        return Plan("cpu", 0)
+    if device.type != "cuda":
+        raise ValueError(f"device: expected the CPU or CUDA, got {device}")
+    if kernel == "cpu":
+        raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
+    if kernel == "auto":
+        kernel = "stencil" if n <= STENCIL_LONGEST or batch >= STENCIL_BATCH else "tiled"
+    return Plan(kernel, rows_per_thread(kernel, n, batch, dtype))
+
+
+def rows_per_thread(kernel, n, batch, dtype):
+    """More rows a thread mean fewer instructions a cell, and fewer warps to hide latency with."""
+    if kernel == "diagonal":
+        return 0
+    if dtype == torch.float64:
+        return FLOAT64_ROWS
+    if batch * ((n + 4 * WARP - 1) // (4 * WARP)) >= FOUR_ROWS_STRIPS:
+        return 4
+    return 2 if batch * ((n + 2 * WARP - 1) // (2 * WARP)) >= TWO_ROWS_STRIPS else 1
