@@ -27,7 +27,8 @@ $(VENV)/torch.stamp: constraints.txt
 	touch $@
 
 $(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(SOURCES)
-	$(RUN) -m pip install --verbose --no-build-isolation -c constraints.txt -e ".[test,dev,examples,bench]"
+	$(RUN) setup.py --quiet build_ext --inplace
+	$(RUN) -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[test,dev,examples,bench]"
 	touch $@
 endif
 
@@ -44,7 +45,7 @@ bench: build
 dist: build
 	$(RUN) -m build --no-isolation
 
-# Without an environment of our own the tools may be missing, on a lent GPU machine for one.
+# With an environment of the user's own, the tools may be missing.
 lint: $(if $(VENV),$(VENV)/package.stamp)
 ifeq ($(VENV),)
 	@command -v ruff >/dev/null && command -v clang-format >/dev/null || echo "ruff or clang-format not found: not linting"

@@ -1,10 +1,12 @@
 """What the benchmarks share: inputs, timing, peak memory, tables and records."""
 
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import time
@@ -65,6 +67,11 @@ def read_ucr(path):
     if not np.isfinite(table).all():
         raise ValueError(f"{path}: a value is missing or not finite")
     return table[:, 0], table[:, 1:]
+
+
+def file_name(path):
+    """What a record says of a file: not where it lies."""
+    return pathlib.Path(path).name
 
 
 def cells_in_band(n, m, bandwidth=None):
@@ -192,6 +199,14 @@ def describe_versions():
     }
 
 
+def installed_version(distribution):
+    """The version of an installed distribution, or None."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def _commit():
     folder = pathlib.Path(__file__).parent
     try:
@@ -210,8 +225,8 @@ def write_record(benchmark, device, settings, rows, output=None, **extra):
     """Write a JSON record to `output`, by default into benchmarks/results, and return its path."""
     description = describe_device(device)
     if output is None:
-        slug = "".join(letter if letter.isalnum() else "-" for letter in description["name"].lower())
-        output = RESULTS / f"{benchmark}_{'-'.join(slug.split('-')).strip('-')}.json"
+        slug = re.sub("[^a-z0-9]+", "-", description["name"].lower()).strip("-")
+        output = RESULTS / f"{benchmark}_{slug}.json"
     record = {
         "benchmark": benchmark,
         "recorded": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),

@@ -9,7 +9,7 @@
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/util/Exception.h>
 
-#include "problem.h"
+#include "recurrence.h"
 
 namespace softdtw {
 
@@ -66,6 +66,7 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   problem.bandwidths = per_pair(options.bandwidths, problem.batch, like, "bandwidths");
   problem.bandwidth = options.bandwidth;
   problem.gamma = options.gamma;
+  problem.scale = 1.0 / (options.gamma * kLn2);
   problem.warp_penalty = options.warp_penalty;
 }
 

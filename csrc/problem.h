@@ -42,6 +42,7 @@ struct Problem {
   const int64_t* bandwidths = nullptr;  // null: `bandwidth` holds for every pair
   int64_t bandwidth = -1;               // Sakoe-Chiba radius; below 0: no band
   double gamma = 1, warp_penalty = 0;
+  double scale = 1;  // 1 / (gamma ln 2): from the unit of the costs to that of exponents of 2
 
   // Some pairs may leave a part of the padded table, or of the padded series, untouched.
   bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }

@@ -85,7 +85,7 @@ def soft_dtw_from_cost(costs, gamma, x_lengths=None, y_lengths=None, bandwidth=N
 
 
 def value_by_diagonals(x, y, gamma, bandwidth):
-    """The value of one pair of univariate series under a band, for series too long for loops over cells: a diagonal at a time."""
+    """The value of one pair of long univariate series under a band: numpy, an anti-diagonal at a time."""
     n, m = len(x), len(y)
     low, high = min(0, m - n) - bandwidth, max(0, m - n) + bandwidth
     # A diagonal's cells by i - j, shifted so that none is negative; in_band(i, j) is low <= j - i <= high.

@@ -87,7 +87,7 @@ def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_le
 def positive_gamma(gamma, dtype=torch.float64):
     """gamma as a float, checked: the kernels need 1 / (gamma ln 2) as an ordinary number of their dtype."""
     gamma = _number("gamma", gamma)
-    if not (math.isfinite(gamma) and gamma > 0):
+    if not 0 < gamma < math.inf:
         raise ValueError(f"gamma: expected a positive finite number, got {gamma}")
     limits = torch.finfo(dtype)
     scale = 1 / (gamma * math.log(2)) if gamma > 1e-300 else math.inf
@@ -98,7 +98,7 @@ def positive_gamma(gamma, dtype=torch.float64):
 
 def non_negative_penalty(warp_penalty):
     warp_penalty = _number("warp_penalty", warp_penalty)
-    if not (math.isfinite(warp_penalty) and warp_penalty >= 0):
+    if not 0 <= warp_penalty < math.inf:
         raise ValueError(f"warp_penalty: expected a finite number of at least 0, got {warp_penalty}")
     return warp_penalty
 

@@ -8,7 +8,7 @@ import torch
 
 WARP = 32
 CPU_ROWS = 64
-CPU_SEGMENT = 128
+CPU_SEGMENT = 256
 
 
 def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype):
@@ -21,7 +21,7 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     if kernel == "cpu":
         return _cpu(batch, n, m, dtype)
     if kernel == "diagonal":
-        return _diagonal(batch, n, m, radius)
+        return _diagonal(batch, n, m, radius, dtype)
     return _strips(rows_per_thread, batch, n, m, radius, dtype)
 
 
@@ -41,17 +41,17 @@ def _cpu(batch, n, m, dtype):
     return batch * _ceil_div(payload, 64) * 64
 
 
-def _diagonal(batch, n, m, radius):
+def _diagonal(batch, n, m, radius, dtype):
     cells = n * m
     if radius is not None:
         cells = torch.sym_min(cells, (n + m - 1) * ((_distance(n, m) + 2 * radius) // 2 + 1))
-    return 8 * batch * cells
+    return 3 * dtype.itemsize * batch * cells
 
 
 def _strips(rows_per_thread, batch, n, m, radius, dtype):
-    steps = 8 if rows_per_thread == 4 or dtype == torch.float64 else 16
+    steps = 16 if rows_per_thread == 1 else 8
     rows = WARP * rows_per_thread
     width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
     chunks = _ceil_div(width + WARP, steps)
-    numbers = WARP * (rows_per_thread + 2) + steps + 1
+    numbers = WARP * (2 * rows_per_thread + 3) + 2 * steps + 1
     return dtype.itemsize * batch * _ceil_div(n, rows) * chunks * numbers

@@ -15,25 +15,52 @@ struct Reverse {
     for (int k = 0; k < kVectors; ++k) left[k] = up[k] = diag[k] = V{};
   }
 
-  SOFTDTW_INLINE void step(T incoming, T* weights) {
-#pragma GCC unroll 4
-    for (int k = 0; k < kVectors; ++k) {
-      T* const own = weights + k * kWidth<T>;
-      const V e = left[k] + Neighbour<T>::from_after(up[k], k + 1 < kVectors ? up[k + 1 < kVectors ? k + 1 : k] : splat(incoming));
-      left[k] = e * load(own);
-      up[k] = e * load(own + kRows) + diag[k];
-      diag[k] = e * load(own + 2 * kRows);
-      store(own, e);
+  // Steps last, last - 1, ..., first. The row below the strip leaves its shares in `incoming`, the strip puts its own there.
+  // E goes to `gradient`, or takes the place of the first weight.
+  template <bool StoreE, typename Sink>
+  SOFTDTW_INLINE void steps(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first, int64_t last, Sink& gradient) {
+    T* weights = scratch.weights + (last - first) * 3 * kRows;
+    V from_right[kVectors], from_below[kVectors], from_corner[kVectors];  // copies, as in Sweep::steps
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA { from_right[k] = left[k], from_below[k] = up[k], from_corner[k] = diag[k]; });
+    for (int64_t t = last; t >= first; --t, weights -= 3 * kRows) {
+      const int64_t below = t - (kRows - 1);
+      const T incoming = below >= 0 ? scratch.incoming[below] : T(0);
+      ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+        T* const own = weights + k * kWidth<T>;
+        const V next = k + 1 < kVectors ? from_below[k + 1 < kVectors ? k + 1 : 0] : splat(incoming);
+        const V e = from_right[k] + Neighbour<T>::from_after(from_below[k], next);
+        from_right[k] = e * load(own);
+        from_below[k] = e * load(own + kRows) + from_corner[k];
+        from_corner[k] = e * load(own + 2 * kRows);
+        if (StoreE) store(own, e);
+        gradient.add(k, t, e);
+      });
+      gradient.leave_step(t);
+      if (t < pair.m) scratch.incoming[t] = from_below[0][0];
     }
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
   }
 
-  // Steps last, last - 1, ..., first. The row below the strip leaves its shares in `incoming`, the strip puts its own there.
-  void steps(const Pair<T>& pair, T* incoming, T* weights, int64_t first, int64_t last) {
-    for (int64_t t = last; t >= first; --t) {
-      const int64_t below = t - (kRows - 1);
-      step(below >= 0 ? incoming[below] : T(0), weights + (t - first) * 3 * kRows);
-      if (t < pair.m) incoming[t] = up[0][0];
+  template <Cost kCost>
+  void steps_of_line(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
+    SeriesGradient<T, kCost> gradient;
+    gradient.start(pair, scratch, row, 0);
+    steps<false>(pair, scratch, first, last, gradient);
+    gradient.finish(first);
+  }
+
+  void segment(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
+    if (pair.cost != Cost::kMatrix && pair.dim == 1) {
+      if (pair.cost == Cost::kSqEuclidean) return steps_of_line<Cost::kSqEuclidean>(pair, scratch, row, first, last);
+      return steps_of_line<Cost::kCityblock>(pair, scratch, row, first, last);
     }
+    NoGradient none;
+    steps<true>(pair, scratch, first, last, none);
+    T* const e = scratch.weights;
+    if (pair.cost == Cost::kMatrix) return write_cost_gradient(pair, scratch, row, first, last, e);
+    if (pair.cost == Cost::kCityblock) return add_series_gradient<T, Cost::kCityblock>(pair, scratch, row, first, last, e);
+    if (pair.cost == Cost::kEuclidean) divide_by_distance(pair, row, first, last, e);
+    add_series_gradient<T, Cost::kSqEuclidean>(pair, scratch, row, first, last, e);
   }
 };
 
@@ -46,7 +73,7 @@ void recompute(
   for (int64_t step = first; step <= last; step += kSteps) {
     const int64_t count = last - step + 1 < kSteps ? last - step + 1 : kSteps;
     fill_costs(pair, strip.row, step, count, cost);
-    sweep.enter_block(pair, table, strip, step, count);
+    sweep.enter_block(pair, table, strip, step);
     sweep.template steps<WithPenalty, true>(cost, count, weights + (step - first) * 3 * kRows);
   }
 }
@@ -55,7 +82,7 @@ template <typename T>
 void backward(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch) {
   Sweep<T> sweep;
   Reverse<T> reverse;
-  for (int64_t t = 0; t < pair.m; ++t) scratch.incoming[t] = 0;
+  __builtin_memset(scratch.incoming, 0, pair.m * sizeof(T));
   const int64_t last_row = (pair.n - 1) / kRows * kRows;
   for (int64_t row = last_row; row >= 0; row -= kRows) {
     const Strip strip = strip_of(pair, row);
@@ -68,8 +95,7 @@ void backward(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scra
         recompute<T, true>(sweep, pair, table, strip, first, last, scratch.weights);
       else
         recompute<T, false>(sweep, pair, table, strip, first, last, scratch.weights);
-      reverse.steps(pair, scratch.incoming, scratch.weights, first, last);
-      add_gradient(pair, scratch, row, first, last);
+      reverse.segment(pair, scratch, row, first, last);
       last = first - 1;
     }
     if (strip.first > 0) scratch.incoming[strip.first - 1] = reverse.diag[0][0];

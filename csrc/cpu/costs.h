@@ -7,34 +7,64 @@ struct CostBlock {
   alignas(64) T r[kSteps][kRows];
 };
 
-// A is the type in which costs are computed and split; it is double where T alone would lose the fraction.
-template <typename T, typename A>
-SOFTDTW_INLINE void split_costs(const A* cost, A scale, T* m, T* r) {
-  constexpr A rounder = Lanes<A>::kRounder, limit = rounder / 4, infinite = Unreachable<T>::value;
-  for (int64_t row = 0; row < kRows; ++row) {
-    const A product = cost[row] * scale;
-    const A scaled = product > infinite ? infinite : product;  // a NaN stays one
-    const A whole = (scaled + rounder) - rounder;
-    const bool split = scaled < limit && scaled > -limit;
-    m[row] = T(split ? whole : scaled);
-    r[row] = T(scaled - (split ? whole : scaled));
+template <typename T>
+SOFTDTW_INLINE void split_cost(Vec<T> cost, Vec<T> scale, T* m, T* r) {
+  const Vec<T> scaled = minimum(splat<T>(Unreachable<T>::value), cost * scale);  // a NaN stays one
+  const Vec<T> part = fraction(scaled);
+  store(m, scaled - part);
+  store(r, part);
+}
+
+// The same for the costs of a step, computed in double where T alone would lose the fraction.
+template <typename T>
+void split_wide_costs(const double* cost, double scale, T* m, T* r) {
+  alignas(64) double whole[kRows], rest[kRows];
+  for (int64_t row = 0; row < kRows; row += kWidth<double>) {
+    const Vec<double> infinite = splat<double>(Unreachable<T>::value);
+    split_cost<double>(minimum(infinite, load(cost + row) * scale), splat<double>(1), whole + row, rest + row);
+  }
+  for (int64_t row = 0; row < kRows; ++row) m[row] = T(whole[row]), r[row] = T(rest[row]);
+}
+
+template <typename V>
+SOFTDTW_INLINE V distance_term(V difference, Cost cost) {
+  if (cost == Cost::kCityblock) return difference < V{} ? -difference : difference;
+  return difference * difference;
+}
+
+template <typename T, Cost kCost, bool Line>
+void fill_from_series(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+  const Vec<T> scale = splat(T(pair.scale));
+  const T* const x = pair.x + row;
+  const T* const y = pair.y + kRows + pair.m - 1 - step;
+  for (int k = 0; k < kRows; k += kWidth<T>) {
+    const Vec<T> first_x = load(x + k);
+    for (int64_t i = 0; i < steps; ++i) {
+      Vec<T> cost = distance_term(first_x - load(y - i + k), kCost);
+      if (!Line)
+        for (int64_t d = 1; d < pair.dim; ++d)
+          cost += distance_term(load(x + d * pair.x_stride + k) - load(y + d * pair.y_stride - i + k), kCost);
+      if (kCost == Cost::kEuclidean) cost = square_root<T>(cost);
+      split_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
+    }
   }
 }
 
-template <typename T, typename A, Cost kCost>
-void fill_from_series(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+template <typename T>
+void fill_wide(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
   for (int64_t i = 0; i < steps; ++i) {
-    alignas(64) A cost[kRows] = {};
+    alignas(64) double cost[kRows] = {};
     const T* x = pair.x + row;
     const T* y = pair.y + kRows + pair.m - 1 - (step + i);
-    for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride)
-      for (int64_t r = 0; r < kRows; ++r) {
-        const A difference = A(x[r]) - A(y[r]);
-        cost[r] += kCost == Cost::kCityblock ? __builtin_fabs(difference) : difference * difference;
-      }
-    if (kCost == Cost::kEuclidean)
+    for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride) {
+      if (pair.cost == Cost::kCityblock)
+        for (int64_t r = 0; r < kRows; ++r) cost[r] += __builtin_fabs(double(x[r]) - double(y[r]));
+      else
+        for (int64_t r = 0; r < kRows; ++r) cost[r] += (double(x[r]) - double(y[r])) * (double(x[r]) - double(y[r]));
+    }
+    if (pair.cost == Cost::kEuclidean)
       for (int64_t r = 0; r < kRows; ++r) cost[r] = __builtin_sqrt(cost[r]);
-    split_costs<T, A>(cost, A(pair.scale), block.m[i], block.r[i]);
+    split_wide_costs(cost, pair.scale, block.m[i], block.r[i]);
   }
 }
 
@@ -49,33 +79,37 @@ void fill_from_matrix(const Pair<T>& pair, int64_t row, int64_t step, int64_t st
     const int64_t low = pair.low + row + 2 * r - step, high = pair.high + row + 2 * r - step;
     for (int64_t i = begin > low ? begin : low; i < end && i <= high; ++i) cost[i][r] = from[i * pair.matrix.column_stride];
   }
-  for (int64_t i = 0; i < steps; ++i) split_costs<T, double>(cost[i], pair.scale, block.m[i], block.r[i]);
+  for (int64_t i = 0; i < steps; ++i) split_wide_costs(cost[i], pair.scale, block.m[i], block.r[i]);
 }
 
 // Cells left of the table or outside the band cannot be reached. Cells right of the table and below it need no care: nothing
 // of theirs flows into the table.
 template <typename T>
 void forbid_outside(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+  const auto clamp = [](int64_t r) { return r < 0 ? 0 : r > kRows ? kRows : r; };
+  Vec<T> lanes;
+  for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(lane);
   for (int64_t i = 0; i < steps; ++i) {
-    // column - row = step - row - 2 r has to lie in [low, high], and column = step - r in [0, ...).
+    // column - row = t - row - 2 r has to lie in [low, high], and column = t - r in [0, ...).
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
-    int64_t begin = over > 0 ? (over + 1) / 2 : 0, end = under < 0 ? 0 : under / 2 + 1;
-    if (end > t + 1) end = t + 1;
-    if (begin > kRows) begin = kRows;
-    if (end < begin) end = begin;
-    for (int64_t r = 0; r < begin; ++r) block.m[i][r] = Unreachable<T>::value, block.r[i][r] = 0;
-    for (int64_t r = end; r < kRows; ++r) block.m[i][r] = Unreachable<T>::value, block.r[i][r] = 0;
+    const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
+    const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
+    const Vec<T> infinite = splat<T>(Unreachable<T>::value), zero = {};
+    for (int k = 0; k < kRows; k += kWidth<T>) {
+      if (begin <= k && k + kWidth<T> <= end) continue;
+      const auto alive = (lanes >= splat(T(begin - k))) & (lanes < splat(T(end - k)));
+      store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite);
+      store(block.r[i] + k, alive ? load(block.r[i] + k) : zero);
+    }
   }
 }
 
-template <typename T, typename A>
-void fill_as(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
-  if (pair.cost == Cost::kSqEuclidean)
-    fill_from_series<T, A, Cost::kSqEuclidean>(pair, row, step, steps, block);
-  else if (pair.cost == Cost::kCityblock || pair.dim == 1)
-    fill_from_series<T, A, Cost::kCityblock>(pair, row, step, steps, block);
+template <typename T, Cost kCost>
+void fill_narrow(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+  if (pair.dim == 1)
+    fill_from_series<T, kCost, true>(pair, row, step, steps, block);
   else
-    fill_from_series<T, A, Cost::kEuclidean>(pair, row, step, steps, block);
+    fill_from_series<T, kCost, false>(pair, row, step, steps, block);
 }
 
 template <typename T>
@@ -83,9 +117,13 @@ void fill_costs(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, C
   if (pair.cost == Cost::kMatrix)
     fill_from_matrix(pair, row, step, steps, block);
   else if (pair.wide)
-    fill_as<T, double>(pair, row, step, steps, block);
+    fill_wide(pair, row, step, steps, block);
+  else if (pair.cost == Cost::kSqEuclidean)
+    fill_narrow<T, Cost::kSqEuclidean>(pair, row, step, steps, block);
+  else if (pair.cost == Cost::kCityblock || pair.dim == 1)
+    fill_narrow<T, Cost::kCityblock>(pair, row, step, steps, block);
   else
-    fill_as<T, T>(pair, row, step, steps, block);
+    fill_narrow<T, Cost::kEuclidean>(pair, row, step, steps, block);
   const int64_t last_of_strip = step + steps - 1 - row;
   const bool inside = step >= kRows - 1 && last_of_strip <= pair.high && step - row - 2 * (kRows - 1) >= pair.low;
   if (!inside) forbid_outside(pair, row, step, steps, block);

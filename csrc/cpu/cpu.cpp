@@ -31,12 +31,12 @@ const Isa& choose_isa() {
 
 const Kernels<float>& kernels(float) {
   static const Isa& isa = choose_isa();
-  return isa.single;
+  return isa.for_float;
 }
 
 const Kernels<double>& kernels(double) {
   static const Isa& isa = choose_isa();
-  return isa.twice;
+  return isa.for_double;
 }
 
 // Calls work(pair, workspace memory of the worker) for every pair. Workers claim pairs one by one: lengths may differ.
@@ -85,8 +85,13 @@ struct CpuBackend {
       Workspace<T> workspace;
       workspace.carve(problem, !saved, false, memory);
       Table<T> table{workspace.edge_m, nullptr, workspace.edge_s, nullptr, 0, 0};
-      if (saved) table = Table<T>::saved(static_cast<char*>(saved) + b * table_bytes, problem.n, problem.m);
-      value[b] = run.forward(pack(problem, b, extent, workspace), table);
+      const Pair<T> pair = pack(problem, b, extent, workspace);
+      if (saved) {
+        char* const kept = static_cast<char*>(saved) + b * table_bytes;
+        table = Table<T>::saved(kept, problem.n, problem.m);
+        if (!problem.ragged()) table.clear_rest(kept, problem.n, problem.m, strip_of(pair, (pair.n - 1) / kRows * kRows));
+      }
+      value[b] = run.forward(pair, table);
     });
   }
 

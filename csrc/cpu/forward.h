@@ -15,7 +15,7 @@ T forward_with(const Pair<T>& pair, const Table<T>& table) {
       }
       const int64_t count = strip.last - step + 1 < kSteps ? strip.last - step + 1 : kSteps;
       fill_costs(pair, row, step, count, cost);
-      sweep.enter_block(pair, table, strip, step, count);
+      sweep.enter_block(pair, table, strip, step);
       sweep.template steps<WithPenalty, false>(cost, count, nullptr);
       sweep.leave_block(pair, table, strip, step, count);
     }

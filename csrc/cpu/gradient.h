@@ -1,44 +1,84 @@
-// (5) for a segment whose E is known: sums of E dC/dx over the cells, and of E dC/dy with the opposite sign.
+// (5): sums of E dC/dx over the cells of a strip, and of E dC/dy with the opposite sign.
+
+// One dimension of a strip's series while E is swept in reverse. Row sums stay in their lanes. A column's sum moves one lane
+// up a step, as the column itself does, and leaves the strip at its first row.
+template <typename T, Cost kCost>
+struct SeriesGradient {
+  static constexpr int kVectors = kRows / kWidth<T>;
+  using V = Vec<T>;
+  V x[kVectors], row[kVectors], column[kVectors];
+  const T* y;  // of step 0 and the strip's first row
+  T *dx, *dy;
+
+  SOFTDTW_INLINE void start(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first_row, int64_t d) {
+    const int64_t origin = d * pair.y_stride + kRows + pair.m - 1;
+    y = pair.y + origin;
+    dy = scratch.dy + origin;
+    dx = scratch.dx + d * pair.x_stride + first_row;
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      x[k] = load(pair.x + d * pair.x_stride + first_row + k * kWidth<T>);
+      row[k] = column[k] = V{};
+    });
+  }
+
+  // Vector k of a step, in ascending order of k.
+  SOFTDTW_INLINE void add(int k, int64_t step, V e) {
+    const V difference = x[k] - load(y - step + k * kWidth<T>), zero = {};
+    const V share = kCost == Cost::kCityblock ? (difference > zero ? e : difference < zero ? -e : zero) : e * difference;
+    row[k] += share;
+    column[k] = share + Neighbour<T>::from_after(column[k], k + 1 < kVectors ? column[k + 1 < kVectors ? k + 1 : k] : zero);
+  }
+
+  // After the last vector of a step.
+  SOFTDTW_INLINE void leave_step(int64_t step) { dy[-step] += column[0][0]; }
+
+  // After the last step of a segment; `step` is the first in time.
+  SOFTDTW_INLINE void finish(int64_t step) {
+    column[0][0] = 0;  // has left
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      T* const to_dx = dx + k * kWidth<T>;
+      T* const to_dy = dy - step + k * kWidth<T>;
+      store(to_dx, load(to_dx) + row[k]);
+      store(to_dy, load(to_dy) + column[k]);
+    });
+  }
+};
+
+// Stands in where E is stored instead.
+struct NoGradient {
+  template <typename V>
+  SOFTDTW_INLINE void add(int, int64_t, V) {}
+  SOFTDTW_INLINE void leave_step(int64_t) {}
+};
+
+// E becomes E / distance, and 0 where the distance is: the subgradient there.
+template <typename T>
+void divide_by_distance(const Pair<T>& pair, int64_t row, int64_t first, int64_t last, T* e) {
+  using V = Vec<T>;
+  const V zero = {};
+  for (int64_t t = first; t <= last; ++t, e += 3 * kRows)
+    for (int64_t k = 0; k < kRows; k += kWidth<T>) {
+      const T* const y = pair.y + kRows + pair.m - 1 - t + k;
+      V squares = zero;
+      for (int64_t d = 0; d < pair.dim; ++d) {
+        const V difference = load(pair.x + d * pair.x_stride + row + k) - load(y + d * pair.y_stride);
+        squares += difference * difference;
+      }
+      store(e + k, squares > zero ? load(e + k) / square_root<T>(squares) : zero);
+    }
+}
 
 template <typename T, Cost kCost>
-void add_series_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, T* e) {
-  using V = Vec<T>;
-  constexpr int64_t kPitch = 3 * kRows;
-  const int64_t y_begin = kRows + pair.m - 1 - first;
-  for (int64_t k = 0; k < kRows; k += kWidth<T>) {
-    T* const own = e + k;
-    if (kCost == Cost::kEuclidean)
-      for (int64_t i = 0; i <= last - first; ++i) {
-        V squares = {};
-        for (int64_t d = 0; d < pair.dim; ++d) {
-          const V difference = load(pair.x + d * pair.x_stride + row + k) - load(pair.y + d * pair.y_stride + y_begin - i + k);
-          squares += difference * difference;
-        }
-        V distance;
-        for (int lane = 0; lane < kWidth<T>; ++lane) distance[lane] = T(__builtin_sqrt(squares[lane]));
-        const V zero = {};
-        store(own + i * kPitch, squares > zero ? load(own + i * kPitch) / distance : zero);
-      }
-    for (int64_t d = 0; d < pair.dim; ++d) {
-      const V x = load(pair.x + d * pair.x_stride + row + k);
-      const T* y = pair.y + d * pair.y_stride + y_begin + k;
-      T* dy = scratch.dy + d * pair.y_stride + y_begin + k;
-      V sum = {};
-      for (int64_t i = 0; i <= last - first; ++i) {
-        const V difference = x - load(y - i);
-        V share = load(own + i * kPitch);
-        if (kCost == Cost::kCityblock) {
-          const V zero = {};
-          share = difference > zero ? share : difference < zero ? -share : zero;
-        } else {
-          share *= difference;
-        }
-        sum += share;
-        store(dy - i, load(dy - i) + share);
-      }
-      T* dx = scratch.dx + d * pair.x_stride + row + k;
-      store(dx, load(dx) + sum);
+void add_series_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+  for (int64_t d = 0; d < pair.dim; ++d) {
+    SeriesGradient<T, kCost> gradient;
+    gradient.start(pair, scratch, row, d);
+    for (int64_t t = last; t >= first; --t) {
+      const T* const now = e + (t - first) * 3 * kRows;
+      ascending<kRows / kWidth<T>>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
+      gradient.leave_step(t);
     }
+    gradient.finish(first);
   }
 }
 
@@ -54,16 +94,4 @@ void write_cost_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t
     for (int64_t column = begin; column <= end; ++column)
       to[column * scratch.dcost.column_stride] = scratch.factor * e[(column + r - first) * 3 * kRows + r];
   }
-}
-
-template <typename T>
-void add_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
-  if (pair.cost == Cost::kMatrix)
-    write_cost_gradient(pair, scratch, row, first, last, scratch.weights);
-  else if (pair.cost == Cost::kSqEuclidean)
-    add_series_gradient<T, Cost::kSqEuclidean>(pair, scratch, row, first, last, scratch.weights);
-  else if (pair.cost == Cost::kCityblock || pair.dim == 1)
-    add_series_gradient<T, Cost::kCityblock>(pair, scratch, row, first, last, scratch.weights);
-  else
-    add_series_gradient<T, Cost::kEuclidean>(pair, scratch, row, first, last, scratch.weights);
 }

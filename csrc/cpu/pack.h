@@ -85,7 +85,7 @@ Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const W
     farthest += problem.cost == Cost::kCityblock ? range : range * range;
   }
   if (problem.cost == Cost::kEuclidean) farthest = std::sqrt(farthest);
-  pair.wide = !(farthest * pair.scale < kWideFrom);
+  pair.wide = sizeof(T) < sizeof(double) && !(farthest * pair.scale < kWideFrom);
   return pair;
 }
 

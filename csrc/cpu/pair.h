@@ -16,7 +16,7 @@ namespace cpu {
 
 constexpr int64_t kRows = 64;      // of a strip
 constexpr int64_t kSteps = 16;     // of a block, after which entries are normalised and the reference is moved
-constexpr int64_t kSegment = 128;  // steps between snapshots
+constexpr int64_t kSegment = 256;  // steps between snapshots
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -56,7 +56,7 @@ inline Strip strip_of(const Pair<T>& pair, int64_t row) {
 // Edges and snapshots of one pair, in the `saved` tensor or, where nothing is kept, in scratch memory (one edge, no snapshot).
 //
 // Bytes per pair, a function of the padded N and M alone:
-//   strips = ceil(N / 64), segments = ceil((M + 63) / 128), edge = (strips - 1) M
+//   strips = ceil(N / 64), segments = ceil((M + 63) / 256), edge = (strips - 1) M
 //   round_up(edge (8 + sizeof(T)) + strips segments (8 + 256 sizeof(T)), 64)
 template <typename T>
 struct Table {
@@ -75,6 +75,17 @@ struct Table {
            strips * segments_of(m) * int64_t(sizeof(double) + 4 * kRows * sizeof(T));
   }
   static int64_t bytes(int64_t n, int64_t m) { return round_up(payload(n, m), 64); }
+
+  // The bytes that a forward pass leaves alone: padding, and snapshots of segments that the last strip does not reach.
+  void clear_rest(char* memory, int64_t n, int64_t m, const Strip& last_strip) const {
+    for (int64_t segment = last_strip.last / kSegment + 1; segment < segments; ++segment) {
+      const int64_t at = (strips_of(n) - 1) * segments + segment;
+      snapshot_reference[at] = 0;
+      __builtin_memset(snapshots + at * 4 * kRows, 0, 4 * kRows * sizeof(T));
+    }
+    const int64_t used = payload(n, m);
+    __builtin_memset(memory + used, 0, bytes(n, m) - used);
+  }
 
   static Table saved(char* memory, int64_t n, int64_t m) {
     const int64_t strips = strips_of(n), edge = (strips - 1) * m, count = strips * segments_of(m);
@@ -107,8 +118,8 @@ struct Kernels {
 
 struct Isa {
   const char* name;
-  Kernels<float> single;
-  Kernels<double> twice;
+  Kernels<float> for_float;
+  Kernels<double> for_double;
 };
 
 extern const Isa kPlain;

@@ -26,6 +26,7 @@ template <typename T>
 constexpr int kWidth = SOFTDTW_VECTOR_BYTES / sizeof(T);
 
 #define SOFTDTW_INLINE inline __attribute__((always_inline))
+#define SOFTDTW_LAMBDA __attribute__((always_inline))
 
 template <typename T>
 SOFTDTW_INLINE Vec<T> load(const T* from) {
@@ -76,9 +77,13 @@ SOFTDTW_INLINE Vec<double> times_power(Vec<double> a, Vec<double> n) {
 // t minus the nearest whole number.
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return (Vec<float>)_mm512_reduce_ps((__m512)t, 8); }
 SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return (Vec<double>)_mm512_reduce_pd((__m512d)t, 8); }
+// To 14 bits or better.
+SOFTDTW_INLINE Vec<float> reciprocal(Vec<float> a) { return (Vec<float>)_mm512_rcp14_ps((__m512)a); }
+SOFTDTW_INLINE Vec<double> reciprocal(Vec<double> a) { return 1.0 / a; }
 
 #else
 
+// Both give b where one of the two is a NaN.
 template <typename V>
 SOFTDTW_INLINE V minimum(V a, V b) {
   return a < b ? a : b;
@@ -104,8 +109,27 @@ SOFTDTW_INLINE Vec<T> fraction_of(Vec<T> t) {
 }
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return fraction_of<float>(t); }
 SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return fraction_of<double>(t); }
+template <typename V>
+SOFTDTW_INLINE V reciprocal(V a) {
+  return 1 / a;
+}
 
 #endif
+
+template <typename T>
+SOFTDTW_INLINE T lowest(Vec<T> v) {
+  T least = v[0];
+  for (int lane = 1; lane < kWidth<T>; ++lane) least = v[lane] < least ? v[lane] : least;
+  return least;
+}
+
+template <typename T>
+Vec<T> square_root(Vec<T> v) {
+  alignas(64) T lanes[kWidth<T>];
+  store(lanes, v);
+  for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(__builtin_sqrt(lanes[lane]));
+  return load(lanes);
+}
 
 // s 2^-m with s brought to [1, 2). A NaN stays one.
 template <typename T>
@@ -138,4 +162,33 @@ SOFTDTW_INLINE Vec<double> power_of_minus(Vec<double> r) {
   q = q * r + 2.4022650695910071e-1;
   q = q * r - 6.9314718055994531e-1;
   return q * r + 1.0;
+}
+
+// Calls f with 0, 1, ... Count - 1, or the other way round, as constants where they are few: arrays indexed by them then live
+// in registers.
+template <int Index>
+struct Constant {
+  constexpr operator int() const { return Index; }
+};
+template <int Index, int Count, typename F>
+SOFTDTW_INLINE void ascending_from(const F& f) {
+  if constexpr (Count > 8) {
+    for (int k = 0; k < Count; ++k) f(k);
+  } else if constexpr (Index < Count) {
+    f(Constant<Index>{});
+    ascending_from<Index + 1, Count>(f);
+  }
+}
+template <int Count, typename F>
+SOFTDTW_INLINE void ascending(const F& f) {
+  ascending_from<0, Count>(f);
+}
+template <int Count, typename F>
+SOFTDTW_INLINE void descending(const F& f) {
+  if constexpr (Count > 8) {
+    for (int k = Count - 1; k >= 0; --k) f(k);
+  } else if constexpr (Count > 0) {
+    f(Constant<Count - 1>{});
+    descending<Count - 1>(f);
+  }
 }

@@ -26,66 +26,81 @@ struct Sweep {
     alignas(64) T split_m[kRows], split_r[kRows];
     alignas(64) double cost[kRows];
     for (int64_t i = 0; i < kRows; ++i) cost[i] = pair.penalty;
-    split_costs<T, double>(cost, pair.scale, split_m, split_r);
+    split_wide_costs(cost, pair.scale, split_m, split_r);
     penalty_m = splat<T>(split_m[0]);
     penalty_s = power_of_minus(splat<T>(split_r[0]));
   }
 
-  template <bool WithPenalty, bool WithWeights>
-  SOFTDTW_INLINE void step(int64_t i, const CostBlock<T>& cost, T* weights) {
-    const V infinite = splat<T>(Unreachable<T>::value);
-#pragma GCC unroll 4
-    for (int k = kVectors - 1; k >= 0; --k) {
-      const V up_m = Neighbour<T>::from_before(k > 0 ? m[k - 1] : splat(top_m[i]), m[k]);
-      const V up_s = Neighbour<T>::from_before(k > 0 ? s[k - 1] : splat(top_s[i]), s[k]);
-      const V w = power_of_minus(load(cost.r[i] + k * kWidth<T>));
-      V sides_m = minimum(m[k], up_m), sum_m, up, left, diag;
-      if (WithPenalty) {
-        sum_m = minimum(sides_m + penalty_m, above_m[k]);
-        left = times_power(s[k], (sum_m - m[k]) - penalty_m) * penalty_s;
-        up = times_power(up_s, (sum_m - up_m) - penalty_m) * penalty_s;
-      } else {
-        sum_m = minimum(sides_m, above_m[k]);
-        left = times_power(s[k], sum_m - m[k]);
-        up = times_power(up_s, sum_m - up_m);
-      }
-      diag = times_power(above_s[k], sum_m - above_m[k]);
-      const V sum = (left + diag) + up;
-      if (WithWeights) {
-        const V inverse = T(1) / sum;
-        store(weights + k * kWidth<T>, left * inverse);
-        store(weights + kRows + k * kWidth<T>, up * inverse);
-        store(weights + 2 * kRows + k * kWidth<T>, diag * inverse);
-      }
-      above_m[k] = up_m;
-      above_s[k] = up_s;
-      m[k] = minimum(sum_m + load(cost.m[i] + k * kWidth<T>), infinite);
-      s[k] = sum * w;
-    }
-    bottom_m[i] = m[kVectors - 1][kWidth<T> - 1];
-    bottom_s[i] = s[kVectors - 1][kWidth<T> - 1];
-  }
-
+  // `count` steps; the weights of a step are kRows shares of the left neighbours, of the upper ones, of the diagonal ones.
   template <bool WithPenalty, bool WithWeights>
   void steps(const CostBlock<T>& cost, int64_t count, T* weights) {
+    const V infinite = splat<T>(Unreachable<T>::value);
+    // Copies, because the compiler cannot know that the stores below leave the members alone.
+    V now_m[kVectors], now_s[kVectors], before_m[kVectors], before_s[kVectors];
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      now_m[k] = m[k], now_s[k] = s[k];
+      before_m[k] = above_m[k], before_s[k] = above_s[k];
+    });
     for (int64_t i = 0; i < count; ++i) {
-      step<WithPenalty, WithWeights>(i, cost, weights);
+      descending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+        constexpr int kLanes = kWidth<T>;
+        const V left_m = now_m[k], left_s = now_s[k], diag_m = before_m[k], diag_s = before_s[k];
+        const V up_m = Neighbour<T>::from_before(k > 0 ? now_m[k > 0 ? k - 1 : 0] : splat(top_m[i]), left_m);
+        const V up_s = Neighbour<T>::from_before(k > 0 ? now_s[k > 0 ? k - 1 : 0] : splat(top_s[i]), left_s);
+        const V sides = minimum(left_m, up_m);
+        const V sum_m = minimum(WithPenalty ? sides + penalty_m : sides, diag_m);
+        const V target = WithPenalty ? sum_m - penalty_m : sum_m;
+        V left = times_power(left_s, target - left_m), up = times_power(up_s, target - up_m);
+        if (WithPenalty) left *= penalty_s, up *= penalty_s;
+        const V diag = times_power(diag_s, sum_m - diag_m);
+        const V sum = (left + diag) + up;
+        if (WithWeights) {
+          // Even s times the nearest float to 1 / s is often just below 1: what is missing from 1 is handed back in
+          // proportion, or E would fade along a path of thousands of cells.
+          const V inverse = reciprocal(sum), to_left = left * inverse, to_up = up * inverse, to_diag = diag * inverse;
+          const V missing = T(1) - ((to_left + to_diag) + to_up);
+          store(weights + k * kLanes, to_left + to_left * missing);
+          store(weights + kRows + k * kLanes, to_up + to_up * missing);
+          store(weights + 2 * kRows + k * kLanes, to_diag + to_diag * missing);
+        }
+        before_m[k] = up_m;
+        before_s[k] = up_s;
+        now_m[k] = minimum(sum_m + load(cost.m[i] + k * kLanes), infinite);
+        now_s[k] = sum * power_of_minus(load(cost.r[i] + k * kLanes));
+      });
+      bottom_m[i] = now_m[kVectors - 1][kWidth<T> - 1];
+      bottom_s[i] = now_s[kVectors - 1][kWidth<T> - 1];
       if (WithWeights) weights += 3 * kRows;
     }
     // Both diagonals: where nothing is reachable m cannot take up the growth of s.
-    for (int k = 0; k < kVectors; ++k) {
-      normalise<T>(m[k], s[k]);
-      normalise<T>(above_m[k], above_s[k]);
-    }
+    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      normalise<T>(now_m[k], now_s[k]);
+      normalise<T>(before_m[k], before_s[k]);
+      m[k] = now_m[k], s[k] = now_s[k];
+      above_m[k] = before_m[k], above_s[k] = before_s[k];
+    });
   }
 
-  // The entry of the row above the strip at a column, in absolute terms. Column -1 is the border of (1).
-  void entry_above(const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t column, double& m, T& s) const {
-    const bool corner = strip.row == 0 && column == -1;
-    const bool inside = strip.row > 0 && column >= 0 && column < pair.m && column - (strip.row - 1) <= pair.high;
+  // Entries of the row above the strip at `count` columns from `column` on, in absolute terms. Column -1 is the border of (1).
+  void entries_above(
+      const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t column, int64_t count, double* to_m, T* to_s) const {
+    int64_t end = strip.row + pair.high;  // beyond the band of the row above
+    if (end > pair.m) end = pair.m;
+    if (strip.row == 0) end = 0;
+    const int64_t begin = column < 0 ? -column : 0;
+    end = end - column < count ? end - column : count;
     const int64_t at = (strip.row / kRows - 1) * table.edge_stride + column;
-    m = corner ? 0 : inside ? table.edge_m[at] : double(Unreachable<T>::value);
-    s = inside ? table.edge_s[at] : T(1);
+    if (count == kSteps && begin == 0 && end == kSteps) {  // a copy of known size is a few moves
+      __builtin_memcpy(to_m, table.edge_m + at, kSteps * sizeof(double));
+      __builtin_memcpy(to_s, table.edge_s + at, kSteps * sizeof(T));
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const bool inside = i >= begin && i < end;
+      to_m[i] = inside ? table.edge_m[at + i] : double(Unreachable<T>::value);
+      to_s[i] = inside ? table.edge_s[at + i] : T(1);
+    }
+    if (strip.row == 0 && column == -1) to_m[0] = 0;
   }
 
   static T relative(double m, double reference) { return m < far_away<T>() ? T(m - reference) : Unreachable<T>::value; }
@@ -94,45 +109,39 @@ struct Sweep {
     start(pair);
     double corner_m;
     T corner_s;
-    entry_above(pair, table, strip, strip.first - 1, corner_m, corner_s);
+    entries_above(pair, table, strip, strip.first - 1, 1, &corner_m, &corner_s);
     reference = corner_m < far_away<T>() ? corner_m : 0;
     above_m[0][0] = relative(corner_m, reference);
     above_s[0][0] = corner_s;
   }
 
   // Before a block: fetch the row above and move the reference.
-  void enter_block(const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t step, int64_t count) {
-    double top[kSteps], least = Unreachable<T>::value;
-    for (int64_t i = 0; i < count; ++i) {
-      entry_above(pair, table, strip, step + i, top[i], top_s[i]);
-      least = top[i] < least ? top[i] : least;
-    }
+  void enter_block(const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t step) {
+    alignas(64) double top[kSteps];
+    entries_above(pair, table, strip, step, kSteps, top, top_s);
     V smallest = m[0];
     for (int k = 1; k < kVectors; ++k) smallest = minimum(m[k], smallest);
-    for (int lane = 0; lane < kWidth<T>; ++lane) {
-      const double absolute = double(smallest[lane]) + reference;
-      least = absolute < least ? absolute : least;
-    }
+    double least = double(lowest<T>(smallest)) + reference;
+    for (int64_t i = 0; i < kSteps; ++i) least = top[i] < least ? top[i] : least;
     if (least < far_away<T>()) {
-      const V shift = splat(T(least - reference));
+      const T shift = T(least - reference);
       for (int k = 0; k < kVectors; ++k) {
         m[k] -= shift;
         above_m[k] -= shift;
       }
-      reference += double(T(least - reference));
+      reference += double(shift);
     }
-    for (int64_t i = 0; i < count; ++i) top_m[i] = relative(top[i], reference);
+    for (int64_t i = 0; i < kSteps; ++i) top_m[i] = relative(top[i], reference);
   }
 
   // After a block: hand the last row to the strip below.
   void leave_block(const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t step, int64_t count) const {
     if (strip.row + kRows >= pair.n) return;
-    const int64_t at = strip.row / kRows * table.edge_stride + step - (kRows - 1);
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t column = step + i - (kRows - 1);
-      if (column < 0 || column >= pair.m) continue;
-      const bool reached = bottom_m[i] < far_away<T>();
-      table.edge_m[at + i] = reached ? double(bottom_m[i]) + reference : double(Unreachable<T>::value);
+    const int64_t column = step - (kRows - 1), at = strip.row / kRows * table.edge_stride + column;
+    const int64_t begin = column < 0 ? -column : 0, end = pair.m - column < count ? pair.m - column : count;
+    for (int64_t i = begin; i < end; ++i) {
+      const double absolute = double(bottom_m[i]) + reference;
+      table.edge_m[at + i] = bottom_m[i] < far_away<T>() ? absolute : double(Unreachable<T>::value);
       table.edge_s[at + i] = bottom_s[i];
     }
   }

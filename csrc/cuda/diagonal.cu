@@ -1,12 +1,11 @@
 // diagonal: the table in device memory, anti-diagonal after anti-diagonal. The plain variant that the others are checked
-// against: log domain, any length, any cost.
+// against: any length, any cost, float64 inside whatever the dtype.
 //
 // Threads to work: one block per pair; its threads stride over an anti-diagonal and meet at a barrier before the next.
 //
 // Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
-// without a gap, so neighbours on a diagonal are neighbours in memory. exp2 and log2 are the accurate ones: an approximation's
-// bias would add up along a path, as nothing here renormalises E. Saved for backward is the softmin of every cell's
-// predecessors, A = R - C, in float64 whatever the dtype: a float32 table of R would lose the digits that a small gamma needs.
+// without a gap, so neighbours on a diagonal are neighbours in memory. Saved for backward are the three weights of every
+// cell, each a table of its own; costs and entries live for three diagonals only.
 #include "math.cuh"
 #include "variant.h"
 
@@ -15,7 +14,6 @@ namespace {
 
 constexpr int kMostThreads = 512;
 constexpr int kGradientThreads = 128;
-constexpr double kUnreachable = Unreachable<double>::value;
 
 // Rows [first, last] of diagonal d in the table and in the band.
 struct Diagonal {
@@ -37,12 +35,6 @@ __device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int colum
   return finish_cost(problem.cost, sum);
 }
 
-// In the unit of R / (gamma ln 2).
-template <typename T>
-__device__ double scaled_cost_at(const Problem<T>& problem, double scale, int64_t pair, int row, int column) {
-  return limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
-}
-
 // Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 int64_t cells_of(const Problem<T>& problem) {
@@ -54,56 +46,60 @@ int64_t cells_of(const Problem<T>& problem) {
   return banded < all ? banded : all;
 }
 
-// (1). `recent` holds R of the last three diagonals by row; `table` A of all of them, or is null.
+// (1). `recent` holds the entries of the last three diagonals by row; `weights` the saved tables, or is null.
 template <typename T>
 __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
-    const __grid_constant__ Problem<T> problem, T* value, double* table, double* recent, int64_t cells) {
+    const __grid_constant__ Problem<T> problem, T* value, T* weights, Entry<double>* recent, int64_t cells) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (threadIdx.x == 0) value[pair] = T(NAN);
     return;
   }
-  const double scale = 1.0 / (problem.gamma * kLn2), penalty = problem.warp_penalty * scale;
-  if (table != nullptr) table += pair * cells;
+  using Recurrence = SoftDtw<double, DeviceMath<double>>;
+  const Recurrence recurrence = {1.0, Recurrence::split<true>(problem.warp_penalty * problem.scale, 1.0)};
+  const Entry<double> nowhere = {Unreachable<double>::value, 1.0};
+  weights += weights == nullptr ? 0 : pair * 3 * cells;
   recent += pair * 3 * problem.n;
 
   const int diagonals = extent.n + extent.m - 1;
   for (int d = 0; d < diagonals; ++d) {
     const Diagonal diagonal(extent, d);
-    double* now = recent + d % 3 * problem.n;
-    const double* last = recent + (d + 2) % 3 * problem.n;
-    const double* before = recent + (d + 1) % 3 * problem.n;
+    Entry<double>* now = recent + d % 3 * problem.n;
+    const Entry<double>* last = recent + (d + 2) % 3 * problem.n;
+    const Entry<double>* before = recent + (d + 1) % 3 * problem.n;
     for (int row = diagonal.first + threadIdx.x; row <= diagonal.last; row += blockDim.x) {
       const int column = d - row;
-      const bool has_up = row > 0 && extent.in_band(row - 1, column);
-      const bool has_left = column > 0 && extent.in_band(row, column - 1);
-      const double diag = d == 0 ? 0.0 : row > 0 && column > 0 ? before[row - 1] : kUnreachable;
-      const double up = has_up ? last[row - 1] + penalty : kUnreachable;
-      const double left = has_left ? last[row] + penalty : kUnreachable;
-      const double lowest = fmin(diag, fmin(up, left));
-      const T sum = ::exp2(static_cast<T>(lowest - diag)) + ::exp2(static_cast<T>(lowest - up)) +
-                    ::exp2(static_cast<T>(lowest - left));
-      const double soft_min = lowest - static_cast<double>(::log2(sum));
-      if (table != nullptr) table[row - diagonal.first] = soft_min;
-      const double r = soft_min + scaled_cost_at(problem, scale, pair, row, column);
-      now[row] = r;
-      if (d == diagonals - 1) value[pair] = is_unreachable(r) ? T(INFINITY) : static_cast<T>(r * problem.gamma * kLn2);
+      const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
+      const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
+      const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
+      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * problem.scale);
+      Weights<double> shares;
+      Entry<double> cell = recurrence.cell<true>(diag, up, left, cost, shares);
+      normalise(cell);
+      now[row] = cell;
+      if (weights != nullptr) {
+        T* const to = weights + row - diagonal.first;
+        to[0] = static_cast<T>(shares.diag);
+        to[cells] = static_cast<T>(shares.up);
+        to[2 * cells] = static_cast<T>(shares.left);
+      }
+      if (d == diagonals - 1)
+        value[pair] = is_unreachable(cell.m) ? T(INFINITY) : static_cast<T>((cell.m - log2(cell.s)) * problem.gamma * kLn2);
     }
-    if (table != nullptr) table += diagonal.width();
+    if (weights != nullptr) weights += diagonal.width();
     __syncthreads();
   }
 }
 
-// (3), (4): E of every cell into `alignment`, in the layout of the table, and where each diagonal starts into `starts`.
+// (3), (4): E of every cell into `alignment`, in the layout of the tables, and where each diagonal starts into `starts`.
 template <typename T>
 __global__ void __launch_bounds__(kMostThreads) diagonal_alignment(
-    const __grid_constant__ Problem<T> problem, const double* table, T* alignment, int64_t* starts, int64_t cells) {
+    const __grid_constant__ Problem<T> problem, const T* weights, T* alignment, int64_t* starts, int64_t cells) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return;
-  const double scale = 1.0 / (problem.gamma * kLn2), penalty = problem.warp_penalty * scale;
-  table += pair * cells;
+  weights += pair * 3 * cells;
   alignment += pair * cells;
   starts += pair * (problem.n + problem.m);
 
@@ -117,27 +113,19 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_alignment(
   }
   __syncthreads();
 
+  const T *to_diag = weights, *to_up = weights + cells, *to_left = weights + 2 * cells;
   for (int d = diagonals - 1; d >= 0; --d) {
     const Diagonal here(extent, d), next(extent, d + 1), after(extent, d + 2);
     const int64_t start = starts[d];
-    const int64_t next_start = start + here.width(), after_start = next_start + next.width();
+    const int64_t next_start = start + here.width() - next.first, after_start = next_start + next.first + next.width() - after.first;
     for (int row = here.first + threadIdx.x; row <= here.last; row += blockDim.x) {
       const int column = d - row;
-      const int64_t cell = start + row - here.first;
-      T e = 0;
-      if (d == diagonals - 1) {
-        e = 1;
-      } else {
-        const double r = table[cell] + scaled_cost_at(problem, scale, pair, row, column);
-        // The share that a successor hands to this cell: exp of its A less what this cell offers. Never above 1.
-        const auto take = [&](int64_t successor, double offer) {
-          e += alignment[successor] * ::exp2(static_cast<T>(fmin(0.0, table[successor] - offer)));
-        };
-        if (row + 1 < extent.n && column + 1 < extent.m) take(after_start + row + 1 - after.first, r);
-        if (row + 1 < extent.n && extent.in_band(row + 1, column)) take(next_start + row + 1 - next.first, r + penalty);
-        if (column + 1 < extent.m && extent.in_band(row, column + 1)) take(next_start + row - next.first, r + penalty);
-      }
-      alignment[cell] = e;
+      T e = d == diagonals - 1 ? T(1) : T(0);
+      const auto take = [&](int64_t successor, const T* share) { e += alignment[successor] * share[successor]; };
+      if (row + 1 < extent.n && column + 1 < extent.m) take(after_start + row + 1, to_diag);
+      if (row + 1 < extent.n && extent.in_band(row + 1, column)) take(next_start + row + 1, to_up);
+      if (column + 1 < extent.m && extent.in_band(row, column + 1)) take(next_start + row, to_left);
+      alignment[start + row - here.first] = e;
     }
     __syncthreads();
   }
@@ -223,7 +211,7 @@ unsigned threads_for(const Problem<T>& problem) {
 template <typename T>
 cudaError_t forward(const Problem<T>& problem, int, T* value, void* saved, void* scratch, cudaStream_t stream) {
   diagonal_forward<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
-      problem, value, static_cast<double*>(saved), static_cast<double*>(scratch), cells_of(problem));
+      problem, value, static_cast<T*>(saved), static_cast<Entry<double>*>(scratch), cells_of(problem));
   return cudaGetLastError();
 }
 
@@ -234,7 +222,7 @@ cudaError_t backward(
   int64_t* starts = static_cast<int64_t*>(scratch);
   T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
   diagonal_alignment<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
-      problem, static_cast<const double*>(saved), alignment, starts, cells);
+      problem, static_cast<const T*>(saved), alignment, starts, cells);
   const auto blocks = [&](int64_t length) {
     return static_cast<unsigned>(problem.batch * ((length + kGradientThreads - 1) / kGradientThreads));
   };
@@ -261,10 +249,10 @@ Variant<T> diagonal_variant() {
   variant.name = "diagonal";
   variant.supports_rows = [](int) { return true; };
   variant.saved_bytes = [](const Problem<T>& problem, int) -> int64_t {
-    return problem.batch * cells_of(problem) * sizeof(double);
+    return problem.batch * 3 * cells_of(problem) * sizeof(T);
   };
   variant.forward_scratch_bytes = [](const Problem<T>& problem, int, bool) -> int64_t {
-    return problem.batch * 3 * problem.n * sizeof(double);
+    return problem.batch * 3 * problem.n * sizeof(Entry<double>);
   };
   variant.backward_scratch_bytes = [](const Problem<T>& problem, int) -> int64_t {
     return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);

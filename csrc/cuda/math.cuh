@@ -26,6 +26,11 @@ struct DeviceMath<float> {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return fmaf(fmaf(-a, r, 1.0f), r, r);
   }
+  __device__ static __forceinline__ float sqrt(float a) {
+    float r;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
   __device__ static __forceinline__ float min(float a, float b) { return fminf(a, b); }
   __device__ static __forceinline__ float abs(float a) { return fabsf(a); }
   __device__ static __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
@@ -36,6 +41,7 @@ struct DeviceMath<double> {
   __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
   __device__ static __forceinline__ double log2(double a) { return ::log2(a); }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
+  __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
   __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }
   __device__ static __forceinline__ double abs(double a) { return fabs(a); }
   __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
@@ -49,7 +55,7 @@ __device__ __forceinline__ T add_share(Cost cost, T difference, T sum) {
 
 template <typename T>
 __device__ __forceinline__ T finish_cost(Cost cost, T sum) {
-  return cost == Cost::kEuclidean ? sqrt(sum) : sum;
+  return cost == Cost::kEuclidean ? DeviceMath<T>::sqrt(sum) : sum;
 }
 
 // A ready-made cost, already in the unit of m. +inf forbids its cell; NaN passes through and spoils the pair.
@@ -64,7 +70,7 @@ __device__ __forceinline__ T limit_cost(T cost) {
 template <typename T>
 __device__ __forceinline__ T derivative_factor(Cost cost, T value_of_cost) {
   if (cost == Cost::kSqEuclidean) return T(2);
-  if (cost == Cost::kEuclidean) return value_of_cost > T(0) ? T(1) / value_of_cost : T(0);
+  if (cost == Cost::kEuclidean) return value_of_cost > T(0) ? DeviceMath<T>::reciprocal(value_of_cost) : T(0);
   return T(1);
 }
 
@@ -80,18 +86,26 @@ __device__ __forceinline__ bool is_unreachable(T m) {
   return m >= Unreachable<T>::value * T(0.5);
 }
 
-// The factor from the problem's costs to the unit of m, R / (gamma ln 2).
-template <typename T>
-__device__ __forceinline__ T scale_of(const Problem<T>& problem) {
-  return static_cast<T>(1.0 / (problem.gamma * kLn2));
+// Brings s back to [1, 2). A NaN or inf of s moves to m, where it stays.
+__device__ __forceinline__ void normalise(Entry<float>& entry) {
+  const unsigned bits = __float_as_uint(entry.s);
+  const float exponent = __uint_as_float(bits >> 23 | 0x4b000000u) - (8388608.0f + 127.0f);
+  entry.m -= exponent + (entry.s - entry.s);
+  entry.s = __uint_as_float((bits & 0x007fffffu) | 0x3f800000u);
+}
+
+__device__ __forceinline__ void normalise(Entry<double>& entry) {
+  const long long bits = __double_as_longlong(entry.s);
+  entry.m -= static_cast<double>(static_cast<int>(bits >> 52) - 1023) + (entry.s - entry.s);
+  entry.s = __longlong_as_double((bits & 0x000fffffffffffffll) | 0x3ff0000000000000ll);
 }
 
 // Ready-made costs are scaled where they are loaded, before limit_cost; the others inside the cell.
 template <typename T>
 __device__ __forceinline__ SoftDtw<T, DeviceMath<T>> recurrence_of(const Problem<T>& problem) {
-  const T scale = scale_of(problem);
-  const T penalty = static_cast<T>(problem.warp_penalty / (problem.gamma * kLn2));
-  return {problem.cost == Cost::kMatrix ? T(1) : scale, penalty};
+  using Recurrence = SoftDtw<T, DeviceMath<T>>;
+  const T scale = static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale);
+  return {scale, Recurrence::template split<true>(static_cast<T>(problem.warp_penalty * problem.scale), T(1))};
 }
 
 }  // namespace softdtw

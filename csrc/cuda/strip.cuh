@@ -14,8 +14,9 @@
 // Saved for backward: every lane's left column at the start of every chunk (a snapshot) and the edges. Backward rebuilds a
 // chunk from its snapshot, so no N x M tensor exists.
 //
-// Precision: a lane keeps its entries relative to a reference of its own, renewed every chunk, so that m stays small and a
-// float32 m is as exact as the costs themselves, at every gamma and length.
+// Precision: entries are s 2^-m with a whole m (recurrence.h), which a lane keeps relative to a reference of its own, a whole
+// number renewed every chunk. float32 holds whole numbers up to 2^24, so all is exact but the rounding of s as long as the
+// costs that one lane sees in a chunk stay below 1e6 gamma or so; beyond that, m rounds as the costs themselves do.
 #pragma once
 
 #include "math.cuh"
@@ -29,10 +30,10 @@ template <typename T, int kRows_>
 struct Shape {
   using Scalar = T;
   static constexpr int kRows = kRows_;
-  static constexpr int kSteps = (kRows == 4 || sizeof(T) == 8) ? 8 : 16;  // registers: kRows * kSteps weights in backward
+  static constexpr int kSteps = kRows == 1 ? 16 : 8;  // kRows * kSteps weights in registers in backward
   static constexpr int kStripRows = kWarp * kRows;
   static constexpr int kSkewChunks = kWarp / kSteps;  // a strip's edge leaves lane 31 this many chunks after lane 0's
-  static constexpr int kSnapshot = kRows + 2;         // left column, diagonal neighbour, reference
+  static constexpr int kSnapshot = 2 * kRows + 3;     // left column and diagonal neighbour, reference
 };
 
 // One strip of one pair: rows [first_row, first_row + kStripRows) and the columns of the band that they meet.
@@ -109,22 +110,30 @@ __device__ __forceinline__ void store_group(double* address, const double (&grou
   for (int i = 0; i < kCount / 2; ++i) reinterpret_cast<double2*>(address)[i] = make_double2(group[2 * i], group[2 * i + 1]);
 }
 
-// The last row of each strip, in groups of kSteps columns, each group with its reference. Group g of a strip holds columns
-// first_column + g kSteps onwards. An edge keeps all its groups, or the latest kRing of them.
+// A group of kSteps entries of a strip's last row.
+template <class S>
+struct Group {
+  using T = typename S::Scalar;
+  T m[S::kSteps], s[S::kSteps];
+  T reference;
+};
+
+// The last row of each strip, in groups of kSteps columns. Group g of a strip holds columns first_column + g kSteps onwards.
+// An edge keeps all its groups, or the latest kRing of them.
 constexpr int kRing = 8;
 
 template <class S>
 struct Edges {
   using T = typename S::Scalar;
-  T* values = nullptr;
+  T* entries = nullptr;
   T* references = nullptr;
   int64_t slots = 0, length = 0;  // edges per pair, groups per edge
   bool is_ring = false;
 
-  static int64_t scalars(int64_t batch, int64_t slots, int64_t length) { return batch * slots * length * (S::kSteps + 1); }
+  static int64_t scalars(int64_t batch, int64_t slots, int64_t length) { return batch * slots * length * (2 * S::kSteps + 1); }
   Edges() = default;
   Edges(T* memory, int64_t batch, int64_t slots_, int64_t length_, bool is_ring_ = false)
-      : values(memory), references(memory + batch * slots_ * length_ * S::kSteps), slots(slots_), length(length_),
+      : entries(memory), references(memory + batch * slots_ * length_ * 2 * S::kSteps), slots(slots_), length(length_),
         is_ring(is_ring_) {}
 };
 
@@ -132,25 +141,27 @@ struct Edges {
 template <class S>
 struct Edge {
   using T = typename S::Scalar;
-  T* values = nullptr;
+  T* entries = nullptr;
   T* references = nullptr;
   bool is_ring = false;
 
   Edge() = default;
   __device__ Edge(const Edges<S>& edges, int64_t pair, int64_t slot)
-      : values(edges.values + (pair * edges.slots + slot) * edges.length * S::kSteps),
+      : entries(edges.entries + (pair * edges.slots + slot) * edges.length * 2 * S::kSteps),
         references(edges.references + (pair * edges.slots + slot) * edges.length), is_ring(edges.is_ring) {}
-  __device__ __forceinline__ int place_of(int g) const { return is_ring ? g % kRing : g; }
+  __device__ __forceinline__ int64_t place_of(int g) const { return is_ring ? g % kRing : g; }
 
-  __device__ __forceinline__ void read(int g, T (&group)[S::kSteps], T& reference) const {
-    const int place = place_of(g);
-    load_group(values + static_cast<int64_t>(place) * S::kSteps, group);
-    reference = __ldcg(references + place);
+  __device__ __forceinline__ void read(int g, Group<S>& group) const {
+    const int64_t place = place_of(g);
+    load_group(entries + place * 2 * S::kSteps, group.m);
+    load_group(entries + place * 2 * S::kSteps + S::kSteps, group.s);
+    group.reference = __ldcg(references + place);
   }
-  __device__ __forceinline__ void write(int g, const T (&group)[S::kSteps], T reference) const {
-    const int place = place_of(g);
-    store_group(values + static_cast<int64_t>(place) * S::kSteps, group);
-    references[place] = reference;
+  __device__ __forceinline__ void write(int g, const Group<S>& group) const {
+    const int64_t place = place_of(g);
+    store_group(entries + place * 2 * S::kSteps, group.m);
+    store_group(entries + place * 2 * S::kSteps + S::kSteps, group.s);
+    references[place] = group.reference;
   }
 };
 
@@ -245,35 +256,46 @@ struct SeriesTile {
   }
 };
 
-// A lane's tile of costs.
+// A lane's tile of costs, in the unit of the problem (in that of m, for a ready-made matrix). Returns a bound on the
+// largest of them, or NaN.
 template <class S>
-__device__ __forceinline__ void load_costs(
+__device__ __forceinline__ typename S::Scalar load_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, int64_t pair,
     typename S::Scalar (&costs)[S::kRows][S::kSteps]) {
   using T = typename S::Scalar;
   if (problem.cost == Cost::kMatrix) {
     const View<const T> matrix = problem.cost_matrix.pair(pair);
-    const T scale = scale_of(problem);
+    const T scale = static_cast<T>(problem.scale);
+    T largest = 0;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t)
+      for (int t = 0; t < S::kSteps; ++t) {
         costs[k][t] = limit_cost(line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride] * scale);
+        largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
+      }
     }
-    return;
+    return largest;
   }
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) costs[k][t] = T(0);
   const SeriesTile<S> series(problem, extent, place, pair);
+  T bound = 0;
   const auto add = [&](auto share) {
     series.template for_each_dim<S::kSteps == 8 ? 4 : 2>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
         for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+      T row = 0, column = 0;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
+      bound = share(row + column, bound);
     });
   };
   if (problem.cost == Cost::kCityblock)
@@ -284,55 +306,78 @@ __device__ __forceinline__ void load_costs(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = sqrt(costs[k][t]);
+      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = DeviceMath<T>::sqrt(costs[k][t]);
+    bound = DeviceMath<T>::sqrt(bound);
   }
+  return bound;
 }
 
-// A lane's state between chunks: its rows at the column it has just left, and the neighbour row's entry one column before.
+// A lane's state between chunks, s in [1, 2): its rows at the column it has just left, and the neighbour row's entry one
+// column before.
 template <class S>
 struct Lane {
   using T = typename S::Scalar;
-  T left[S::kRows];  // folded: s = 1
-  T diag;
+  Entry<T> left[S::kRows];
+  Entry<T> diag;
   T reference;
+
+  // All of it, word by word, the lanes side by side.
+  template <class Word, class F>
+  __device__ __forceinline__ static void each_word(Word& state, F&& f) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      f(2 * k, state.left[k].m);
+      f(2 * k + 1, state.left[k].s);
+    }
+    f(2 * S::kRows, state.diag.m);
+    f(2 * S::kRows + 1, state.diag.s);
+    f(2 * S::kRows + 2, state.reference);
+  }
 };
 
 // The edge above a chunk, for lane 0; the other lanes get theirs from the lane above.
 template <class S>
-struct Top {
-  typename S::Scalar values[S::kSteps];
-  typename S::Scalar reference;
-};
-
-template <class S>
-__device__ __forceinline__ void no_top(Top<S>& top) {
+__device__ __forceinline__ Group<S> no_group() {
+  Group<S> group;
 #pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) top.values[t] = Unreachable<typename S::Scalar>::value;
-  top.reference = 0;
+  for (int t = 0; t < S::kSteps; ++t) {
+    group.m[t] = Unreachable<typename S::Scalar>::value;
+    group.s[t] = 1;
+  }
+  group.reference = 0;
+  return group;
 }
 
-// Renews the lane's reference so that its smallest entry becomes about 0, and returns what turns an entry of the lane above
-// (of the edge, for lane 0) into this lane's unit. A lane that no path has reached yet takes over the reference of the
-// nearest lane above that one has.
+// Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
+// of the nearest lane above that one has.
 template <class S>
-__device__ __forceinline__ typename S::Scalar renew_reference(Lane<S>& state, int lane, typename S::Scalar top_reference) {
+__device__ __forceinline__ void renew_reference(Lane<S>& state, int lane, typename S::Scalar top_reference) {
   using T = typename S::Scalar;
-  T lowest = state.diag;
+  normalise(state.diag);
+  T lowest = state.diag.m;
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) lowest = DeviceMath<T>::min(lowest, state.left[k]);
+  for (int k = 0; k < S::kRows; ++k) {
+    normalise(state.left[k]);
+    lowest = DeviceMath<T>::min(lowest, state.left[k].m);
+  }
   const bool reached = !is_unreachable(lowest);
   const T before = state.reference;
   T renewed = reached ? before + lowest : (lane == 0 ? top_reference : before);
   const unsigned reached_lanes = __ballot_sync(kAllLanes, reached) | 1u;
   const T nearest = __shfl_sync(kAllLanes, renewed, 31 - __clz(reached_lanes & ((2u << lane) - 1u)));
   if (!reached) renewed = nearest;
-  const T shift = renewed - before;
+  const T shift = reached ? renewed - before : T(0);
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.left[k] = reached ? state.left[k] - shift : state.left[k];
-  state.diag = reached ? state.diag - shift : state.diag;
+  for (int k = 0; k < S::kRows; ++k) state.left[k].m -= shift;
+  state.diag.m -= shift;
   state.reference = renewed;
-  const T above = __shfl_up_sync(kAllLanes, renewed, 1);
-  return (lane == 0 ? top_reference : above) - renewed;
+}
+
+// What turns an m of the lane above (of the edge, for lane 0) into this lane's unit.
+template <typename T>
+__device__ __forceinline__ T reference_above(int lane, T own, T top_reference) {
+  const T above = __shfl_up_sync(kAllLanes, own, 1);
+  return (lane == 0 ? top_reference : above) - own;
 }
 
 }  // namespace softdtw

@@ -74,65 +74,70 @@ struct BackwardStrip {
   int round = 0;
 };
 
-// E times the part of dC/dx that does not depend on the coordinate.
+// E / C, the part of euclidean's dC/dx that differs from cell to cell but not from coordinate to coordinate.
 template <class S>
-__device__ __forceinline__ void apply_derivative(
+__device__ __forceinline__ void divide_by_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
     typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
   using T = typename S::Scalar;
-  if (problem.cost == Cost::kMatrix || problem.cost == Cost::kCityblock) return;
   T costs[S::kRows][S::kSteps];
-  if (problem.cost == Cost::kEuclidean) load_costs(problem, extent, place, pair, costs);
+  load_costs(problem, extent, place, pair, costs);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-      alignment[k][t] *= problem.cost == Cost::kEuclidean ? derivative_factor(problem.cost, costs[k][t]) : T(2);
+    for (int t = 0; t < S::kSteps; ++t) alignment[k][t] *= derivative_factor(problem.cost, costs[k][t]);
 }
 
-// (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes. `scale` is the gradient that arrived.
-template <class S>
+// Which columns' sums of dy a chunk takes over from the strip below, and which it leaves for the strip above or for good.
+struct Columns {
+  int taken_from, taken_to, left_to;
+};
+
+// (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes. `share` maps x - y to the part of dC/dx that
+// depends on the coordinate, `scale` is all the rest. Gradients of series are dimension-major (checks.h): rows lie next to
+// each other.
+template <class S, class Share>
 __device__ __forceinline__ void accumulate_series(
-    const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
-    int64_t pair, int lane, const Place<S>& place, bool first_visit, const Strip<S>& strip, int taken_from, int taken_to,
-    typename S::Scalar scale, const typename S::Scalar (&alignment)[S::kRows][S::kSteps], typename S::Scalar& carry,
-    typename S::Scalar* carries) {
+    const SeriesTile<S>& series, const Gradient<typename S::Scalar>& gradient, const Extent& extent, int64_t pair, int lane,
+    const Place<S>& place, bool first_visit, const Columns& columns_of, typename S::Scalar scale,
+    const typename S::Scalar (&alignment)[S::kRows][S::kSteps], typename S::Scalar& carry, typename S::Scalar* carries,
+    Share&& share_of) {
   using T = typename S::Scalar;
-  const SeriesTile<S> series(problem, extent, place, pair);
-  const View<T> dx = gradient.x.pair(pair), dy = gradient.y.pair(pair);
+  T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
+  T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
   series.template for_each_dim<1>([&](int64_t d, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
     T row_sums[S::kRows] = {}, column_sums[S::kSteps] = {};
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t)
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) {
-        const T share = derivative_share(problem.cost, rows[k] - columns[t]);
+        const T share = share_of(rows[k] - columns[t]);
         row_sums[k] = DeviceMath<T>::fma(alignment[k][t], share, row_sums[k]);
         column_sums[t] = DeviceMath<T>::fma(alignment[k][t], share, column_sums[t]);
       }
-    if (gradient.x.data != nullptr) {
+    if (dx != nullptr) {
+      T* const line = dx + d * gradient.x.column_stride;
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
-        if (place.row + k < extent.n) {
-          T& sum = dx.at(place.row + k, d);
-          sum = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : sum);
-        }
+        if (place.row + k < extent.n) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
     }
-    if (gradient.y.data != nullptr) {
-      T sum = problem.dim == 1 ? carry : (first_visit ? T(0) : carries[d * kWarp + lane]);
+    if (dy != nullptr) {
+      T* const line = dy + d * gradient.y.column_stride;
+      T sum = series.dim == 1 ? carry : (first_visit ? T(0) : carries[d * kWarp + lane]);
       T from_below[S::kSteps];
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {
         const int column = place.column + t;
-        from_below[t] = lane == kWarp - 1 && column >= taken_from && column < taken_to ? __ldcg(&dy.at(column, d)) : T(0);
+        const bool taken = lane == kWarp - 1 && column >= columns_of.taken_from && column < columns_of.taken_to;
+        from_below[t] = taken ? __ldcg(line + t) : T(0);
       }
 #pragma unroll
       for (int t = S::kSteps - 1; t >= 0; --t) {
         const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
         sum = DeviceMath<T>::fma(column_sums[t], -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
-        if (lane == 0 && place.column + t < strip.end_column) dy.at(place.column + t, d) = sum;
+        if (lane == 0 && place.column + t < columns_of.left_to) line[t] = sum;
       }
-      if (problem.dim == 1)
+      if (series.dim == 1)
         carry = sum;
       else
         carries[d * kWarp + lane] = sum;
@@ -167,8 +172,8 @@ __device__ void backward_strip(
   const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
   const int above_groups = above_strip.chunks - S::kSkewChunks;
   const int below_groups = is_last ? 0 : below_strip.chunks - S::kSkewChunks;
-  const int taken_from = is_last ? extent.m : below_strip.first_column;
-  const int taken_to = is_last ? 0 : below_strip.end_column;
+  const Columns columns = {
+      is_last ? extent.m : below_strip.first_column, is_last ? 0 : below_strip.end_column, strip.end_column};
 
   const int end_row = extent.n - 1 - strip.first_row, end_lane = is_last ? end_row / S::kRows : -1;
   const int end_time = extent.m - 1 - strip.first_column + end_lane;
@@ -178,6 +183,7 @@ __device__ void backward_strip(
   // A pair whose value is not a number has no gradient either.
   const T value = gradient.value[job.pair];
   const T scale = isfinite(value) ? gradient.grad_value[job.pair] : T(NAN);
+  const T constant = problem.cost == Cost::kSqEuclidean ? T(2) : T(1);
   T* carries = flows.carries + (job.pair * flows.strips + job.strip) * problem.dim * kWarp;
   const Edge<S> above_edge(saved.edges, job.pair, is_first ? 0 : job.strip - 1);
   T carry = 0;
@@ -186,28 +192,22 @@ __device__ void backward_strip(
   for (int chunk = last_chunk; chunk >= 0; --chunk) {
     const Place<S> place(strip, extent, chunk, lane);
     T costs[S::kRows][S::kSteps];
-    load_costs(problem, extent, place, job.pair, costs);
+    const T largest = load_costs(problem, extent, place, job.pair, costs) * recurrence.scale;
     Lane<S> state;
     const T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) state.left[k] = snapshot[k * kWarp];
-    state.diag = snapshot[S::kRows * kWarp];
-    state.reference = snapshot[(S::kRows + 1) * kWarp];
+    Lane<S>::each_word(state, [&](int i, T& word) { word = snapshot[i * kWarp]; });
 
-    Top<S> top;
-    no_top(top);
+    Group<S> top = no_group<S>();
     const int group = chunk + above_offset;
-    if (!is_first && group < above_groups && lane == 0)
-      above_edge.read(group, top.values, top.reference);
-    const T reference_above = __shfl_up_sync(kAllLanes, state.reference, 1);
-    const T above = (lane == 0 ? top.reference : reference_above) - state.reference;
+    if (!is_first && group < above_groups && lane == 0) above_edge.read(group, top);
+    const T above = reference_above(lane, state.reference, top.reference);
 
     Weights<T> weights[S::kRows][S::kSteps];
-    const bool general = !place.in_band || recurrence.penalty != T(0);
-    if (general)
-      sweep_weights<true>(recurrence, extent, place, lane, top, above, costs, state, weights);
-    else
+    const bool plain = place.in_band && recurrence.penalty.m == T(0) && recurrence.penalty.s == T(1);
+    if (__all_sync(kAllLanes, plain && largest < Whole<T>::limit))
       sweep_weights<false>(recurrence, extent, place, lane, top, above, costs, state, weights);
+    else
+      sweep_weights<true>(recurrence, extent, place, lane, top, above, costs, state, weights);
 
     T below[S::kSteps];
 #pragma unroll
@@ -227,13 +227,21 @@ __device__ void backward_strip(
     else
       sweep_reversed<false, S>(weights, lane, -1, -1, below, flow, out, alignment);
 
-    apply_derivative(problem, extent, job.pair, place, alignment);
-    if (gradient.cost.data != nullptr)
-      store_alignment(gradient, extent, job.pair, place, problem.cost == Cost::kMatrix ? scale : T(1), alignment);
-    else
-      accumulate_series(
-          problem, gradient, extent, job.pair, lane, place, chunk == last_chunk, strip, taken_from, taken_to, scale,
-          alignment, carry, carries);
+    if (problem.cost == Cost::kEuclidean) divide_by_costs(problem, extent, job.pair, place, alignment);
+    if (gradient.cost.data != nullptr) {
+      store_alignment(gradient, extent, job.pair, place, problem.cost == Cost::kMatrix ? scale : constant, alignment);
+    } else {
+      const SeriesTile<S> series(problem, extent, place, job.pair);
+      const auto accumulate = [&](auto share) {
+        accumulate_series(
+            series, gradient, extent, job.pair, lane, place, chunk == last_chunk, columns, scale * constant, alignment, carry,
+            carries, share);
+      };
+      if (problem.cost == Cost::kCityblock)
+        accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });
+      else
+        accumulate([](T difference) { return difference; });
+    }
 
     if (lane == 0) {
       if (!is_first) store_group(flows.group(job.pair, job.strip, chunk), out);

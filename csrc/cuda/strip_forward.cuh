@@ -38,38 +38,37 @@ __device__ void forward_strip(
   const int end_chunk = is_last ? end_time / S::kSteps : -1;
   const int chunks = is_last && saved.snapshots == nullptr ? end_chunk + 1 : strip.chunks;
 
+  const Entry<T> nowhere = {Unreachable<T>::value, T(1)};
   Lane<S> state;
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.left[k] = Unreachable<T>::value;
-  state.diag = is_first && lane == 0 ? T(0) : Unreachable<T>::value;  // R[0,0] = 0
+  for (int k = 0; k < S::kRows; ++k) state.left[k] = nowhere;
+  state.diag = is_first && lane == 0 ? Entry<T>{T(0), T(1)} : nowhere;  // R[0,0] = 0
   state.reference = 0;
 
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
     T costs[S::kRows][S::kSteps];
-    load_costs(problem, extent, place, job.pair, costs);
+    const T largest = load_costs(problem, extent, place, job.pair, costs) * recurrence.scale;
 
-    Top<S> top;
-    no_top(top);
+    Group<S> top = no_group<S>();
     const int group = chunk + above_offset;
     if (!is_first && group < above_groups && lane == 0) {
       job.producer.wait(group + S::kSkewChunks + 1);
-      job.above.read(group, top.values, top.reference);
+      job.above.read(group, top);
     }
     __syncwarp();
-    const T above = renew_reference(state, lane, top.reference);
+    renew_reference(state, lane, top.reference);
+    const T above = reference_above(lane, state.reference, top.reference);
     if (saved.snapshots != nullptr) {
       T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k) snapshot[k * kWarp] = state.left[k];
-      snapshot[S::kRows * kWarp] = state.diag;
-      snapshot[(S::kRows + 1) * kWarp] = state.reference;
+      Lane<S>::each_word(state, [&](int i, T word) { snapshot[i * kWarp] = word; });
     }
 
-    Bottoms<S> bottoms;
+    Group<S> bottoms;
     Capture<S> capture;
-    const T reference = state.reference;
-    if (place.in_band && recurrence.penalty == T(0) && chunk != end_chunk) {
+    bottoms.reference = state.reference;
+    const bool plain = place.in_band && recurrence.penalty.m == T(0) && recurrence.penalty.s == T(1) && chunk != end_chunk;
+    if (__all_sync(kAllLanes, plain && largest < Whole<T>::limit)) {
       sweep_forward<false>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
     } else {
       if (chunk == end_chunk && lane == end_lane) {
@@ -78,8 +77,9 @@ __device__ void forward_strip(
       }
       sweep_forward<true>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
       if (capture.row >= 0) {
-        const double result = (static_cast<double>(reference) + static_cast<double>(capture.m)) * problem.gamma * kLn2;
-        value[job.pair] = is_unreachable(capture.m) ? T(INFINITY) : static_cast<T>(result);
+        const double m = static_cast<double>(bottoms.reference) + static_cast<double>(capture.entry.m);
+        const double result = (m - log2(static_cast<double>(capture.entry.s))) * problem.gamma * kLn2;
+        value[job.pair] = is_unreachable(capture.entry.m) ? T(INFINITY) : static_cast<T>(result);
       }
     }
 
@@ -88,7 +88,7 @@ __device__ void forward_strip(
       if (!is_last && own_group >= 0) {
         const int needed = own_group - kRing - below_offset + 1;
         if (job.own.is_ring && needed > 0) job.consumer.wait(needed);
-        job.own.write(own_group, bottoms.values, reference);
+        job.own.write(own_group, bottoms);
       }
     }
     __syncwarp();

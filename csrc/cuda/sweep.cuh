@@ -5,85 +5,76 @@
 
 namespace softdtw {
 
-// What forward wants from a chunk besides its state: the strip's edge, and the pair's value if its last cell is here.
-template <class S>
-struct Bottoms {
-  typename S::Scalar values[S::kSteps];  // the lane's last row, one column late: values[0] is the column before the chunk
-};
-
+// The pair's last cell, if it is in a lane's tile: its row and step there.
 template <class S>
 struct Capture {
-  int row = -1, step = -1;  // in the lane's tile; -1: not here
-  typename S::Scalar m = 0;
+  int row = -1, step = -1;
+  Entry<typename S::Scalar> entry;
 };
 
-// (1). kGeneral: cells may lie outside the table, steps may carry a penalty, the last cell may be in the chunk.
-template <bool kGeneral, class S, class Recurrence>
-__device__ __forceinline__ void sweep_forward(
-    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Top<S>& top,
-    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], Lane<S>& state, Bottoms<S>& bottoms,
-    Capture<S>& capture) {
+// (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom, rows)` sees a finished step: the entry
+// of the lane's last row before the step, and all rows after it. kGeneral: cells may lie outside the table.
+template <bool kGeneral, class S, class Visit, class Column>
+__device__ __forceinline__ void sweep(
+    const Extent& extent, const Place<S>& place, int lane, const Group<S>& top, typename S::Scalar above, Lane<S>& state,
+    Visit&& visit, Column&& column) {
   using T = typename S::Scalar;
-  Entry<T> left[S::kRows];
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) left[k] = {state.left[k], T(1)};
-  T bottom = state.left[S::kRows - 1];
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
-    bottoms.values[t] = bottom;
-    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
-    Entry<T> up = {(lane == 0 ? top.values[t] : handed) + above, T(1)};
-    Entry<T> diag = {state.diag, T(1)};
-    state.diag = up.m;
+    const Entry<T> bottom = state.left[S::kRows - 1];
+    const T handed_m = __shfl_up_sync(kAllLanes, bottom.m, 1), handed_s = __shfl_up_sync(kAllLanes, bottom.s, 1);
+    Entry<T> up = {(lane == 0 ? top.m[t] : handed_m) + above, lane == 0 ? top.s[t] : handed_s};
+    Entry<T> diag = state.diag;
+    state.diag = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      const Entry<T> before = left[k];
-      Entry<T> cell = recurrence.template cell<kGeneral>(diag, up, before, costs[k][t]);
-      if (kGeneral && !place.holds(extent, k, t)) cell = {Unreachable<T>::value, T(1)};
-      left[k] = up = cell;
-      diag = before;
+      const Entry<T> left = state.left[k];
+      up = visit(k, t, diag, up, left);
+      if (kGeneral && !place.holds(extent, k, t)) up = {Unreachable<T>::value, T(1)};
+      state.left[k] = up;
+      diag = left;
     }
-    bottom = Recurrence::folded(up);
-    if (kGeneral && t == capture.step) {
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-        if (k == capture.row) capture.m = Recurrence::folded(left[k]);
-    }
+    column(t, bottom);
   }
+}
+
+template <bool kGeneral, class S, class Recurrence>
+__device__ __forceinline__ void sweep_forward(
+    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Group<S>& top,
+    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], Lane<S>& state, Group<S>& bottoms,
+    Capture<S>& capture) {
+  using T = typename S::Scalar;
+  sweep<kGeneral>(
+      extent, place, lane, top, above, state,
+      [&](int k, int t, Entry<T> diag, Entry<T> up, Entry<T> left) {
+        return recurrence.template cell<kGeneral>(diag, up, left, costs[k][t]);
+      },
+      [&](int t, Entry<T> bottom) {
+        bottoms.m[t] = bottom.m;
+        bottoms.s[t] = bottom.s;
+        if (kGeneral && t == capture.step) {
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.left[k] = Recurrence::folded(left[k]);
+          for (int k = 0; k < S::kRows; ++k)
+            if (k == capture.row) capture.entry = state.left[k];
+        }
+      });
 }
 
 // The same sweep, from a snapshot, keeping each cell's weights for the reversed sweep.
 template <bool kGeneral, class S, class Recurrence>
 __device__ __forceinline__ void sweep_weights(
-    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Top<S>& top,
-    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], const Lane<S>& state,
+    const Recurrence& recurrence, const Extent& extent, const Place<S>& place, int lane, const Group<S>& top,
+    typename S::Scalar above, const typename S::Scalar (&costs)[S::kRows][S::kSteps], Lane<S>& state,
     Weights<typename S::Scalar> (&weights)[S::kRows][S::kSteps]) {
   using T = typename S::Scalar;
-  Entry<T> left[S::kRows];
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) left[k] = {state.left[k], T(1)};
-  T bottom = state.left[S::kRows - 1], diag_above = state.diag;
-#pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) {
-    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
-    Entry<T> up = {(lane == 0 ? top.values[t] : handed) + above, T(1)};
-    Entry<T> diag = {diag_above, T(1)};
-    diag_above = up.m;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      const Entry<T> before = left[k];
-      Entry<T> cell = recurrence.template cell<kGeneral>(diag, up, before, costs[k][t], weights[k][t]);
-      if (kGeneral && !place.holds(extent, k, t)) {
-        cell = {Unreachable<T>::value, T(1)};
-        weights[k][t] = {T(0), T(0), T(0)};
-      }
-      left[k] = up = cell;
-      diag = before;
-    }
-    bottom = Recurrence::folded(up);
-  }
+  sweep<kGeneral>(
+      extent, place, lane, top, above, state,
+      [&](int k, int t, Entry<T> diag, Entry<T> up, Entry<T> left) {
+        const Entry<T> cell = recurrence.template cell<kGeneral>(diag, up, left, costs[k][t], weights[k][t]);
+        if (kGeneral && !place.holds(extent, k, t)) weights[k][t] = {T(0), T(0), T(0)};
+        return cell;
+      },
+      [](int, Entry<T>) {});
 }
 
 // What flows between chunks of the reversed sweep: shares of E on their way to cells not visited yet.

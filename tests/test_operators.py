@@ -1,0 +1,114 @@
+"""The registered ops: opcheck, fakes, and what a second derivative answers."""
+
+import pytest
+import torch
+from cases import normal
+
+from torchsoftdtw import ops, selection, soft_dtw, soft_dtw_from_cost
+
+OPTIONS = {
+    "plain": {},
+    "lengths": {"x_lengths": [20, 1, 33], "y_lengths": [41, 7, 3]},
+    "band": {"bandwidth": 4},
+    "bands": {"bandwidths": [0, 50, 3]},
+    "penalty": {"warp_penalty": 0.5},
+}
+SAMPLES = [
+    *(
+        pytest.param(name, 3, 33, 41, dtype, id=f"{name}-{dtype}")
+        for name in OPTIONS
+        for dtype in (torch.float32, torch.float64)
+    ),
+    pytest.param("plain", 3, 1, 5, torch.float32, id="length_1"),
+    pytest.param("lengths", 0, 4, 5, torch.float32, id="empty"),
+]
+
+
+def arguments(kernel, batch, n, m, dtype, x_lengths=None, y_lengths=None, bandwidths=None, bandwidth=-1, warp_penalty=0.0):
+    def per_pair(values, limit):
+        if values is None:
+            return None
+        return torch.tensor(values, device=kernel.device)[:batch].clamp(max=limit)
+
+    options = (per_pair(x_lengths, n), per_pair(y_lengths, m), per_pair(bandwidths, 100), bandwidth, 0.7, warp_penalty)
+    plan = selection.plan(kernel.name, n, m, batch, 2, dtype, torch.device(kernel.device))
+    x, y = (normal(batch, length, 2, seed=length, dtype=dtype).to(kernel.device) for length in (n, m))
+    return x, y, options, plan
+
+
+@pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
+def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
+    x, y, shared, plan = arguments(kernel, batch, n, m, dtype, **OPTIONS[options])
+    cost = "euclidean" if options == "penalty" else "sqeuclidean"
+    torch.library.opcheck(ops.forward, (x, y, *shared, cost, *plan, False))
+    torch.library.opcheck(ops.forward, (x.clone().requires_grad_(), y.clone().requires_grad_(), *shared, cost, *plan, True))
+    value, saved = ops.forward(x, y, *shared, cost, *plan, True)
+    for needed in ((True, True), (False, True)):
+        torch.library.opcheck(ops.backward, (torch.ones_like(value), x, y, value, saved, *shared, cost, *plan, *needed))
+
+
+@pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
+def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
+    x, y, shared, plan = arguments(kernel, batch, n, m, dtype, **OPTIONS[options])
+    costs = torch.cdist(x, y)
+    torch.library.opcheck(ops.forward_from_cost, (costs, *shared, *plan, False))
+    torch.library.opcheck(ops.forward_from_cost, (costs.clone().requires_grad_(), *shared, *plan, True))
+    value, saved = ops.forward_from_cost(costs, *shared, *plan, True)
+    torch.library.opcheck(ops.backward_from_cost, (torch.ones_like(value), costs, value, saved, *shared, *plan))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_fakes_know_what_is_saved(template, options, dtype):
+    for batch, n, m in ((1, 1, 1), (2, 64, 64), (2, 65, 300), (3, 500, 7), (1, 129, 128)):
+        x, y, extra, plan = arguments(template, batch, n, m, dtype, **OPTIONS[options])
+        for save in (True, False):
+            real = ops.forward(x, y, *extra, "sqeuclidean", *plan, save)
+            with torch._subclasses.FakeTensorMode() as mode:
+                fakes = [mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in (x, y, *extra)]
+                fake = ops.forward(*fakes, "sqeuclidean", *plan, save)
+            assert [t.shape for t in fake] == [t.shape for t in real]
+            assert [t.dtype for t in fake] == [t.dtype for t in real]
+            assert save or real[1].numel() == 0
+
+
+def test_nothing_is_saved_where_no_gradient_is_wanted(kernel, monkeypatch):
+    wanted = []
+    forward = ops.forward
+    monkeypatch.setattr(ops, "forward", lambda *inputs: wanted.append(inputs[-1]) or forward(*inputs))
+    x, y = normal(2, 5, 1).to(kernel.device), normal(2, 5, 1).to(kernel.device)
+    leaf = x.clone().requires_grad_()
+    soft_dtw(x, y, kernel=kernel.name)
+    soft_dtw(leaf, y, kernel=kernel.name)
+    soft_dtw(x, leaf, kernel=kernel.name)
+    with torch.no_grad():
+        soft_dtw(leaf, y, kernel=kernel.name)
+    with torch.inference_mode():
+        soft_dtw(leaf, y, kernel=kernel.name)
+    assert wanted == [False, True, True, False, False]
+
+
+def test_a_second_derivative_is_an_error(kernel):
+    x, y = (normal(2, 5, 1, seed=s).to(kernel.device).requires_grad_() for s in (1, 2))
+    gradient = torch.autograd.grad(soft_dtw(x, y, kernel=kernel.name).sum(), x, create_graph=True)[0]
+    with pytest.raises(RuntimeError, match="no second derivatives yet"):
+        gradient.square().sum().backward()
+    costs = torch.cdist(x, y).detach().requires_grad_()
+    gradient = torch.autograd.grad(soft_dtw_from_cost(costs, kernel=kernel.name).sum(), costs, create_graph=True)[0]
+    with pytest.raises(RuntimeError, match="no second derivatives yet"):
+        gradient.square().sum().backward()
+
+
+def test_a_backward_pass_without_saved_state_is_an_error(kernel):
+    x, y, options, plan = arguments(kernel, 2, 5, 6, torch.float32)
+    value, saved = ops.forward(x, y, *options, "sqeuclidean", *plan, False)
+    with pytest.raises(RuntimeError, match="saved nothing"):
+        ops.backward(torch.ones_like(value), x, y, value, saved, *options, "sqeuclidean", *plan, True, True)
+
+
+def test_a_graph_can_be_run_backwards_twice(kernel):
+    x, y = (normal(2, 5, 1, seed=s).to(kernel.device).requires_grad_() for s in (1, 2))
+    value = soft_dtw(x, y, kernel=kernel.name).sum()
+    first = torch.autograd.grad(value, (x, y), retain_graph=True)
+    second = torch.autograd.grad(value, (x, y))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
