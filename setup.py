@@ -31,6 +31,7 @@ HOST_FLAGS = [
     "-Wall",
     "-Wextra",
     "-Wno-psabi",
+    "-Wno-uninitialized",  # GCC 12 warns of its own AVX-512 header
     "-Wno-maybe-uninitialized",
 ]
 NVCC_FLAGS = ["-O3", "-std=c++17", "--expt-relaxed-constexpr", "-lineinfo", "-DUSE_CUDA"]

@@ -1,7 +1,7 @@
 """Time every kernel of this package: random unit normal series or a UCR file, a batch of pairs or all pairs of a set.
 
-One row a kernel, length and band: microseconds (median and spread), cells per second and GFLOP/s at 18 operations a cell,
-where only the cells inside the band count. All kernels are checked before any is timed.
+One row a kernel, length and band: microseconds (median and spread), cells per second and GFLOP/s at 18 operations a
+cell, where only the cells inside the band count. All kernels are checked before any is timed.
 """
 
 import argparse

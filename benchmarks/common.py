@@ -33,10 +33,14 @@ class Timing(NamedTuple):
 
 
 def resolve_device(name):
-    """The device of a --device argument, "auto" being CUDA where there is one."""
+    """The device of a --device argument, "auto" being CUDA where there is any; a CUDA device becomes current."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
+    device = torch.device(name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device.index or 0)
+        device = torch.device("cuda", torch.cuda.current_device())
+    return device
 
 
 def random_pairs(batch, n, m, dim, dtype, device, seed=0):
@@ -92,16 +96,19 @@ def synchronize(device):
 def time_calls(function, device, warmup=3, repeats=20, budget=None):
     """Time `function`, which must not synchronise, call by call: CUDA events on a GPU, the wall clock on the CPU.
 
-    With a budget in seconds, as many of the `repeats` calls are made as fit in it, but at least three.
+    With a budget in seconds, as many of the `repeats` calls are made as fit in it, but at least three. Each call of the
+    warm-up is waited for; it ends early once it has used up the budget.
     """
-    for _ in range(warmup):
-        function()
-    synchronize(device)
-    if budget is not None:
+    begin = time.perf_counter()
+    for _ in range(max(1, warmup)):
         start = time.perf_counter()
         function()
         synchronize(device)
-        repeats = min(repeats, max(3, int(budget / max(time.perf_counter() - start, 1e-7))))
+        now = time.perf_counter()
+        if budget is not None and now - begin > budget:
+            break
+    if budget is not None:
+        repeats = min(repeats, max(3, int(budget / max(now - start, 1e-7))))
     if device.type == "cuda":
         with torch.cuda.device(device):
             seconds = _event_seconds(function, repeats)
@@ -246,7 +253,11 @@ def markdown_table(header, rows):
     """A markdown table whose columns line up; cells that are not strings are shown by str()."""
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells]
+
+    def line(row):
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+
+    lines = [line(row) for row in cells]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """Soft-DTW in a few lines of PyTorch, in float64, and the check that an implementation agrees with it.
 
-It shares no code with the kernels. Autograd differentiates it, which keeps the whole table many times over: give it a few
-pairs only.
+It shares no code with the kernels. Autograd differentiates it, which keeps the whole table many times over: give it a
+few pairs only.
 """
 
 import contextlib
@@ -50,29 +50,34 @@ def _one_thread():
 def assert_agreement(name, function, x, y, gamma, bandwidth=None, gradients=True):
     """Raise AssertionError where function(x, y), or its gradients, are not what the reference says.
 
-    The whole batch runs, and its first pairs are compared. A table in float32 (which half types are computed in) rounds
-    against |R|, which grows to |value| + gamma (N + M): a value may be off by 16 such roundings, and an entry of a
-    gradient, relative to the largest one, by 16 of them divided by gamma and by one rounding of the input's dtype.
+    The whole batch runs, and its first pairs are compared.
     """
     n, m = x.shape[1], y.shape[1]
     pairs = min(len(x), max(1, CELLS // (n * m * x.shape[2])))
     with _one_thread():
         some = [z.detach()[:pairs].clone().requires_grad_(gradients) for z in (x, y)]
-        expected = soft_dtw(*some, gamma, bandwidth)
-        wanted = torch.autograd.grad(expected.sum(), some) if gradients else ()
-    rounding = torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).eps
-    tolerance = 16 * rounding * (expected.abs().max().item() + gamma * (n + m))
+        value = soft_dtw(*some, gamma, bandwidth)
+        expected = [value, *(torch.autograd.grad(value.sum(), some) if gradients else ())]
 
     whole = [z.detach().clone().requires_grad_(gradients) for z in (x, y)]
     value = function(*whole)
-    _compare(name, "value", value[:pairs], expected, tolerance)
-    got = torch.autograd.grad(value.sum(), whole) if gradients else ()
-    for which, gradient, want in zip(("x", "y"), got, wanted, strict=False):
-        relative = tolerance / gamma + torch.finfo(x.dtype).eps
-        _compare(name, f"gradient to {which}", gradient[:pairs], want, relative * want.abs().max().item())
+    got = [value, *(torch.autograd.grad(value.sum(), whole) if gradients else ())]
+    assert_close(name, [result[:pairs] for result in got], expected, x, y, gamma)
 
 
-def _compare(name, what, got, want, tolerance):
-    error = (got.double() - want.double()).abs().max().item()
-    if not error <= tolerance:  # NaN fails too
-        raise AssertionError(f"{name}: {what} is off by {error:.3g}, more than {tolerance:.3g}")
+def assert_close(name, got, expected, x, y, gamma):
+    """Raise AssertionError where a result (value, or value, dx and dy) is not the expected one.
+
+    A table in float32 (which half types are computed in) rounds against |R|, which grows to |value| + gamma (N + M): a
+    value may be off by 16 such roundings, and an entry of a gradient, relative to the largest one, by 16 of them
+    divided by gamma and by one rounding of the input's dtype.
+    """
+    rounding = torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).eps
+    tolerance = 16 * rounding * (expected[0].abs().max().item() + gamma * (x.shape[1] + y.shape[1]))
+    relative = tolerance / gamma + torch.finfo(x.dtype).eps
+    names = ("value", "gradient to x", "gradient to y")
+    for what, result, want in zip(names, got, expected, strict=False):
+        allowed = tolerance if what == "value" else relative * want.abs().max().item()
+        error = (result.double() - want.double()).abs().max().item()
+        if not error <= allowed:  # NaN fails too
+            raise AssertionError(f"{name}: {what} is off by {error:.3g}, more than {allowed:.3g}")

@@ -57,7 +57,8 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   STD_TORCH_CHECK(
       problem.n >= 1 && problem.m >= 1 && problem.n <= longest && problem.m <= longest,
       "lengths of 1 to 2^28 are supported, got N = ", problem.n, " and M = ", problem.m);
-  STD_TORCH_CHECK(std::isfinite(options.gamma) && options.gamma > 0, "gamma: expected a positive number, got ", options.gamma);
+  STD_TORCH_CHECK(
+      std::isfinite(options.gamma) && options.gamma > 0, "gamma: expected a positive number, got ", options.gamma);
   STD_TORCH_CHECK(
       std::isfinite(options.warp_penalty) && options.warp_penalty >= 0,
       "warp_penalty: expected a number of at least 0, got ", options.warp_penalty);
@@ -74,10 +75,10 @@ template <typename T>
 Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
   STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
   STD_TORCH_CHECK(
-      x.size(0) == y.size(0) && x.size(2) == y.size(2),
-      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
-      y.size(2), ")");
-  STD_TORCH_CHECK(x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
+      x.size(0) == y.size(0) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
+      ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
+  STD_TORCH_CHECK(
+      x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
   Problem<T> problem;
   problem.cost = cost;
   problem.x = view<T>(x);

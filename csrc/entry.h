@@ -22,7 +22,8 @@ struct Plan {
 template <class Backend>
 struct EntryPoints {
   template <typename T>
-  static std::tuple<Tensor, Tensor> run_forward(const Problem<T>& problem, const Plan& plan, bool save, const Tensor& like) {
+  static std::tuple<Tensor, Tensor> run_forward(
+      const Problem<T>& problem, const Plan& plan, bool save, const Tensor& like) {
     Tensor value = torch::stable::new_empty(like, {problem.batch});
     // Skipped tiles of ragged problems stay zero, so that the result is the same from run to run.
     Tensor saved = new_bytes(like, save ? Backend::template saved_bytes<T>(problem, plan) : 0, problem.ragged());
@@ -116,11 +117,11 @@ struct EntryPoints {
 }  // namespace softdtw
 
 // In a library's one source file: the ops of a Backend under a dispatch key, CPU or CUDA.
-#define SOFTDTW_REGISTER(key, Backend)                                                   \
-  STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                      \
-    using Entries = softdtw::EntryPoints<Backend>;                                       \
-    m.impl("forward", TORCH_BOX(&Entries::forward));                                     \
-    m.impl("backward", TORCH_BOX(&Entries::backward));                                   \
-    m.impl("forward_from_cost", TORCH_BOX(&Entries::forward_from_cost));                 \
-    m.impl("backward_from_cost", TORCH_BOX(&Entries::backward_from_cost));               \
+#define SOFTDTW_REGISTER(key, Backend)                                     \
+  STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                        \
+    using Entries = softdtw::EntryPoints<Backend>;                         \
+    m.impl("forward", TORCH_BOX(&Entries::forward));                       \
+    m.impl("backward", TORCH_BOX(&Entries::backward));                     \
+    m.impl("forward_from_cost", TORCH_BOX(&Entries::forward_from_cost));   \
+    m.impl("backward_from_cost", TORCH_BOX(&Entries::backward_from_cost)); \
   }

@@ -1,8 +1,9 @@
 """Average a class of real series under soft-DTW with a torch optimizer, beside their Euclidean mean.
 
 The barycenter minimises the mean soft-DTW to all the series of the class (Cuturi & Blondel, ICML 2017, section 3.1). It
-starts from the Euclidean mean, and L-BFGS moves it along the gradients of one batched call. The smaller gamma, the closer
-to an average under DTW, which follows single series into their details, and the more local minima; the larger, the smoother.
+starts from the Euclidean mean, and L-BFGS moves it along the gradients of one batched call. The smaller gamma, the
+closer to an average under DTW, which follows single series into their details and has more local minima; the larger,
+the smoother.
 """
 
 import argparse

@@ -139,7 +139,7 @@ def parse_arguments():
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads; this network is too small to gain from more")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads; more do not help so small a network")
     parser.add_argument("--output", default="forecast.png", help="where the picture goes")
     return parser.parse_args()
 
@@ -154,9 +154,8 @@ def main():
     history, future = train_series.to(device).split([half, train_series.shape[1] - half], 1)
     test_history, test_future = test_series.to(device).split([half, test_series.shape[1] - half], 1)
     print(real_series.DATASETS[options.dataset])
-    print(
-        f"{len(train_series)} series to train on, {len(test_series)} held out; {half} steps -> {future.shape[1]}; {device}"
-    )
+    print(f"{len(history)} series to train on, {len(test_history)} held out, on {device}")
+    print(f"forecasting {future.shape[1]} steps from {half}")
 
     soft_dtw = torchsoftdtw.SoftDTW(gamma=options.gamma, bandwidth=options.bandwidth)
     losses = {SOFT_DTW: lambda x, y: soft_dtw(x, y) / y.shape[1], MSE: nn.functional.mse_loss}
@@ -165,16 +164,10 @@ def main():
     with torch.no_grad():
         forecasts = {name: model(test_history) for name, model in models.items()}
     print(f"\nheld-out series, mean (* best), after {time.perf_counter() - start:.0f} s of training")
-    print(
-        table({name: measure(forecast, test_future, options.gamma) for name, forecast in forecasts.items()}, options.gamma)
-    )
-    draw(
-        test_history,
-        test_future,
-        forecasts,
-        f"{options.dataset}: the second half forecast from the first",
-        options.output,
-    )
+    measures = {name: measure(forecast, test_future, options.gamma) for name, forecast in forecasts.items()}
+    print(table(measures, options.gamma))
+    title = f"{options.dataset}: the second half of held-out series, forecast from the first"
+    draw(test_history, test_future, forecasts, title, options.output)
     print(f"\nforecasts drawn in {options.output}")
 
 

@@ -53,5 +53,7 @@ def _strips(rows_per_thread, batch, n, m, radius, dtype):
     rows = WARP * rows_per_thread
     width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
     chunks = _ceil_div(width + WARP, steps)
-    numbers = WARP * (2 * rows_per_thread + 3) + 2 * steps + 1
-    return dtype.itemsize * batch * _ceil_div(n, rows) * chunks * numbers
+    strips = _ceil_div(n, rows)
+    snapshots = strips * chunks * WARP * (2 * rows_per_thread + 3)
+    edges = (strips - 1) * (chunks - WARP // steps) * (2 * steps + 1)
+    return dtype.itemsize * batch * (snapshots + edges)

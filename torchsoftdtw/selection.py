@@ -8,11 +8,14 @@ CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
 
 # Thresholds, from the measurements in benchmarks/results.
-STENCIL_LONGEST = 1024  # up to this length one block sweeps a pair ...
-STENCIL_BATCH = 528  # ... and at any length where there are pairs enough to fill the device
+STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
+STENCIL_BATCH = 1024  # ... and at any length where there are pairs enough to fill the device
 WARP = 32
-FOUR_ROWS_STRIPS = 1024  # four rows a thread (strips of 128) from this many strips on,
-TWO_ROWS_STRIPS = 512  # two rows a thread (strips of 64) from this many on, one otherwise
+STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
+FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
+TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
+TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread,
+TILED_TWO_ROWS = 256  # and from which it takes two, one otherwise
 FLOAT64_ROWS = 2
 
 
@@ -73,6 +76,8 @@ def rows_per_thread(kernel, n, batch, dtype):
         return 0
     if dtype == torch.float64:
         return FLOAT64_ROWS
-    if batch * ((n + 4 * WARP - 1) // (4 * WARP)) >= FOUR_ROWS_STRIPS:
-        return 4
-    return 2 if batch * ((n + 2 * WARP - 1) // (2 * WARP)) >= TWO_ROWS_STRIPS else 1
+    if kernel == "stencil":
+        at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
+        return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
+    strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
+    return 4 if strips >= TILED_FOUR_ROWS else 2 if strips >= TILED_TWO_ROWS else 1

@@ -21,7 +21,8 @@ struct Reverse {
   SOFTDTW_INLINE void steps(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first, int64_t last, Sink& gradient) {
     T* weights = scratch.weights + (last - first) * 3 * kRows;
     V from_right[kVectors], from_below[kVectors], from_corner[kVectors];  // copies, as in Sweep::steps
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA { from_right[k] = left[k], from_below[k] = up[k], from_corner[k] = diag[k]; });
+    ascending<kVectors>([&](auto k)
+                            SOFTDTW_LAMBDA { from_right[k] = left[k], from_below[k] = up[k], from_corner[k] = diag[k]; });
     for (int64_t t = last; t >= first; --t, weights -= 3 * kRows) {
       const int64_t below = t - (kRows - 1);
       const T incoming = below >= 0 ? scratch.incoming[below] : T(0);
@@ -38,7 +39,8 @@ struct Reverse {
       gradient.leave_step(t);
       if (t < pair.m) scratch.incoming[t] = from_below[0][0];
     }
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
+    ascending<kVectors>([&](auto k)
+                            SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
   }
 
   template <Cost kCost>
@@ -66,7 +68,8 @@ struct Reverse {
 
 template <typename T, bool WithPenalty>
 void recompute(
-    Sweep<T>& sweep, const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t first, int64_t last, T* weights) {
+    Sweep<T>& sweep, const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t first, int64_t last,
+    T* weights) {
   CostBlock<T> cost;
   const int64_t at = strip.row / kRows * table.segments + first / kSegment;
   sweep.resume(pair, table.snapshot_reference[at], table.snapshots + at * 4 * kRows);

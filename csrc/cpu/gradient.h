@@ -69,7 +69,8 @@ void divide_by_distance(const Pair<T>& pair, int64_t row, int64_t first, int64_t
 }
 
 template <typename T, Cost kCost>
-void add_series_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+void add_series_gradient(
+    const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
   for (int64_t d = 0; d < pair.dim; ++d) {
     SeriesGradient<T, kCost> gradient;
     gradient.start(pair, scratch, row, d);
@@ -83,7 +84,8 @@ void add_series_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t
 }
 
 template <typename T>
-void write_cost_gradient(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+void write_cost_gradient(
+    const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
   const int64_t rows = pair.n - row < kRows ? pair.n - row : kRows;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t left = row + r + pair.low, right = row + r + pair.high;

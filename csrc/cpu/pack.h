@@ -91,7 +91,8 @@ Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const W
 
 // The gradient that arrives, times the constant of dC/dx that the sums leave out.
 template <typename T>
-void unpack_gradient(const Problem<T>& problem, int64_t b, const Pair<T>& pair, const Workspace<T>& workspace, const Gradient<T>& gradient) {
+void unpack_gradient(
+    const Problem<T>& problem, int64_t b, const Pair<T>& pair, const Workspace<T>& workspace, const Gradient<T>& gradient) {
   const T factor = gradient.grad_value[b] * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
   const View<T> x = gradient.x.pair(b), y = gradient.y.pair(b);
   for (int64_t d = 0; d < pair.dim; ++d) {

@@ -31,8 +31,8 @@ template <typename T>
 struct Pair {
   Cost cost;
   int64_t n, m, low, high, dim;
-  const T* x;            // [dim][padded rows], zeros beyond n
-  const T* y;            // [dim][y_stride], reversed in time, kRows zeros before and after
+  const T* x;  // [dim][padded rows], zeros beyond n
+  const T* y;  // [dim][y_stride], reversed in time, kRows zeros before and after
   int64_t x_stride, y_stride;
   View<const T> matrix;  // for Cost::kMatrix
   double scale;          // 1 / (gamma ln 2)
@@ -60,12 +60,12 @@ inline Strip strip_of(const Pair<T>& pair, int64_t row) {
 //   round_up(edge (8 + sizeof(T)) + strips segments (8 + 256 sizeof(T)), 64)
 template <typename T>
 struct Table {
-  double* edge_m;       // [strips - 1][M], absolute
+  double* edge_m;              // [strips - 1][M], absolute
   double* snapshot_reference;  // [strips][segments]
-  T* edge_s;            // [strips - 1][M]
-  T* snapshots;         // [strips][segments][4][kRows]
-  int64_t edge_stride;  // 0: every strip overwrites the edge above it
-  int64_t segments;     // 0: no snapshots
+  T* edge_s;                   // [strips - 1][M]
+  T* snapshots;                // [strips][segments][4][kRows]
+  int64_t edge_stride;         // 0: every strip overwrites the edge above it
+  int64_t segments;            // 0: no snapshots
 
   static int64_t strips_of(int64_t n) { return ceil_div(n, kRows); }
   static int64_t segments_of(int64_t m) { return ceil_div(m + kRows - 1, kSegment); }
@@ -103,11 +103,11 @@ struct Table {
 // What backward needs besides the table. dx, dy are sums over the cells of E dC/dx, laid out as Pair's x and y.
 template <typename T>
 struct Scratch {
-  T* weights;      // [kSegment][3][kRows]; then E takes the place of the first
-  T* incoming;     // [m + 1] E that a strip hands to the row above it
+  T* weights;   // [kSegment][3][kRows]; then E takes the place of the first
+  T* incoming;  // [m + 1] E that a strip hands to the row above it
   T *dx, *dy;
-  View<T> dcost;   // for Cost::kMatrix
-  T factor;        // of dcost: the gradient that arrives from above
+  View<T> dcost;  // for Cost::kMatrix
+  T factor;       // of dcost: the gradient that arrives from above
 };
 
 template <typename T>

@@ -66,7 +66,9 @@ using Neighbour = typename MakeShuffle<T, kWidth<T>>::Type;
 #if SOFTDTW_VECTOR_BYTES == 64
 
 SOFTDTW_INLINE Vec<float> minimum(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_min_ps((__m512)a, (__m512)b); }
-SOFTDTW_INLINE Vec<double> minimum(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm512_min_pd((__m512d)a, (__m512d)b); }
+SOFTDTW_INLINE Vec<double> minimum(Vec<double> a, Vec<double> b) {
+  return (Vec<double>)_mm512_min_pd((__m512d)a, (__m512d)b);
+}
 // a 2^n for whole n <= 0.
 SOFTDTW_INLINE Vec<float> times_power(Vec<float> a, Vec<float> n) {
   return (Vec<float>)_mm512_scalef_ps((__m512)a, (__m512)n);

@@ -83,7 +83,8 @@ struct Sweep {
 
   // Entries of the row above the strip at `count` columns from `column` on, in absolute terms. Column -1 is the border of (1).
   void entries_above(
-      const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t column, int64_t count, double* to_m, T* to_s) const {
+      const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t column, int64_t count, double* to_m,
+      T* to_s) const {
     int64_t end = strip.row + pair.high;  // beyond the band of the row above
     if (end > pair.m) end = pair.m;
     if (strip.row == 0) end = 0;

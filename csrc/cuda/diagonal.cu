@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_alignment(
   for (int d = diagonals - 1; d >= 0; --d) {
     const Diagonal here(extent, d), next(extent, d + 1), after(extent, d + 2);
     const int64_t start = starts[d];
-    const int64_t next_start = start + here.width() - next.first, after_start = next_start + next.first + next.width() - after.first;
+    const int64_t next_start = start + here.width() - next.first,
+                  after_start = next_start + next.first + next.width() - after.first;
     for (int row = here.first + threadIdx.x; row <= here.last; row += blockDim.x) {
       const int column = d - row;
       T e = d == diagonals - 1 ? T(1) : T(0);
@@ -165,7 +166,8 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
       const T factor = e * derivative_factor(problem.cost, cost);
 #pragma unroll
       for (int k = 0; k < kDims; ++k)
-        if (d0 + k < problem.dim) sums[k] += factor * derivative_share(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
+        if (d0 + k < problem.dim)
+          sums[k] += factor * derivative_share(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
     }
 #pragma unroll
     for (int k = 0; k < kDims; ++k)

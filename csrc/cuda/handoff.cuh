@@ -16,13 +16,18 @@ __device__ __forceinline__ Progress progress_of(int round, int chunks) {
 }
 
 __device__ __forceinline__ void publish(Progress* word, Progress progress) {
-  asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(word), "l"(progress) : "memory");
+  asm volatile("{ .reg .b64 before; atom.release.gpu.exch.b64 before, [%0], %1; }" ::"l"(word), "l"(progress) : "memory");
 }
 
+// Words in shared memory are polled with atomics too, so that racecheck can tell them from unordered accesses.
 __device__ __forceinline__ void wait_for(const Progress* word, Progress progress) {
-  Progress seen;
+  const bool is_shared = __isShared(word);
   while (true) {
-    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
+    Progress seen;
+    if (is_shared)
+      asm volatile("atom.acquire.gpu.or.b64 %0, [%1], 0;" : "=l"(seen) : "l"(word) : "memory");
+    else
+      asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
     if (seen >= progress) return;
     __nanosleep(40);
   }

@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
       const bool here = first_row + r < rows && column + c <= to;
       weights[c][r] = here ? table[(first_row + r) * row_stride + (column + c) * column_stride] : T(0);
       const int d = i / kProductSlice, o = i % kProductSlice;
-      others[o][d] =
-          first_dim + d < problem.dim ? other.at(min(column + o, columns - 1), first_dim + d) : T(0);
+      others[o][d] = first_dim + d < problem.dim ? other.at(min(column + o, columns - 1), first_dim + d) : T(0);
     }
     __syncthreads();
 #pragma unroll

@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
 
 template <class S>
 __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) stencil_backward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, const __grid_constant__ Gradient<typename S::Scalar> gradient,
-    Saved<S> saved, Flows<S> flows) {
+    const __grid_constant__ Problem<typename S::Scalar> problem,
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
@@ -93,7 +93,8 @@ struct Stencil {
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     if (save) return 0;
     const Sizes<S> sizes(problem);
-    return sizeof(T) * (Edges<S>::scalars(problem.batch, 2 * kMostWarps, kRing) + Edges<S>::scalars(problem.batch, 1, sizes.chunks));
+    return sizeof(T) *
+           (Edges<S>::scalars(problem.batch, 2 * kMostWarps, kRing) + Edges<S>::scalars(problem.batch, 1, sizes.chunks));
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {

@@ -107,7 +107,8 @@ __device__ __forceinline__ void store_group(float* address, const float (&group)
 template <int kCount>
 __device__ __forceinline__ void store_group(double* address, const double (&group)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) reinterpret_cast<double2*>(address)[i] = make_double2(group[2 * i], group[2 * i + 1]);
+  for (int i = 0; i < kCount / 2; ++i)
+    reinterpret_cast<double2*>(address)[i] = make_double2(group[2 * i], group[2 * i + 1]);
 }
 
 // A group of kSteps entries of a strip's last row.
@@ -130,10 +131,15 @@ struct Edges {
   int64_t slots = 0, length = 0;  // edges per pair, groups per edge
   bool is_ring = false;
 
-  static int64_t scalars(int64_t batch, int64_t slots, int64_t length) { return batch * slots * length * (2 * S::kSteps + 1); }
+  static int64_t scalars(int64_t batch, int64_t slots, int64_t length) {
+    return batch * slots * length * (2 * S::kSteps + 1);
+  }
   Edges() = default;
   Edges(T* memory, int64_t batch, int64_t slots_, int64_t length_, bool is_ring_ = false)
-      : entries(memory), references(memory + batch * slots_ * length_ * 2 * S::kSteps), slots(slots_), length(length_),
+      : entries(memory),
+        references(memory + batch * slots_ * length_ * 2 * S::kSteps),
+        slots(slots_),
+        length(length_),
         is_ring(is_ring_) {}
 };
 
@@ -148,7 +154,8 @@ struct Edge {
   Edge() = default;
   __device__ Edge(const Edges<S>& edges, int64_t pair, int64_t slot)
       : entries(edges.entries + (pair * edges.slots + slot) * edges.length * 2 * S::kSteps),
-        references(edges.references + (pair * edges.slots + slot) * edges.length), is_ring(edges.is_ring) {}
+        references(edges.references + (pair * edges.slots + slot) * edges.length),
+        is_ring(edges.is_ring) {}
   __device__ __forceinline__ int64_t place_of(int g) const { return is_ring ? g % kRing : g; }
 
   __device__ __forceinline__ void read(int g, Group<S>& group) const {
@@ -165,7 +172,8 @@ struct Edge {
   }
 };
 
-// Forward's saved state: snapshots, then edges.
+// Forward's saved state: snapshots, then the edges of all strips but the last. Without a band or lengths every byte is
+// written.
 template <class S>
 struct Saved {
   using T = typename S::Scalar;
@@ -175,12 +183,13 @@ struct Saved {
 
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
     const int64_t snapshots = batch * sizes.strips * sizes.chunks * kWarp * S::kSnapshot;
-    return sizeof(T) * (snapshots + Edges<S>::scalars(batch, sizes.strips, sizes.chunks));
+    return sizeof(T) * (snapshots + Edges<S>::scalars(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks));
   }
   Saved() = default;
   Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
       : snapshots(static_cast<T*>(memory)), strips(sizes.strips), chunks(sizes.chunks) {
-    edges = Edges<S>(snapshots + batch * strips * chunks * kWarp * S::kSnapshot, batch, strips, chunks);
+    T* const after_snapshots = snapshots + batch * strips * chunks * kWarp * S::kSnapshot;
+    edges = Edges<S>(after_snapshots, batch, strips - 1, chunks - S::kSkewChunks);
   }
 
   __device__ T* snapshot(int64_t pair, int strip, int chunk) const {
@@ -221,7 +230,11 @@ struct SeriesTile {
   const bool direct;  // no clamping, neighbours in time are neighbours in memory
 
   __device__ SeriesTile(const Problem<T>& problem, const Extent& extent_, const Place<S>& place_, int64_t pair)
-      : x(problem.x.pair(pair)), y(problem.y.pair(pair)), extent(extent_), place(place_), dim(problem.dim),
+      : x(problem.x.pair(pair)),
+        y(problem.y.pair(pair)),
+        extent(extent_),
+        place(place_),
+        dim(problem.dim),
         direct(place_.in_table && problem.x.row_stride == 1 && problem.y.row_stride == 1) {}
 
   // Calls f(d, rows, columns) for every coordinate, with the loads of kInFlight coordinates in flight.
@@ -248,8 +261,7 @@ struct SeriesTile {
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) rows[k] = x_line[min(place.row + k, extent.n - 1) * x.row_stride];
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t)
-          columns[t] = y_line[min(max(place.column + t, 0), extent.m - 1) * y.row_stride];
+        for (int t = 0; t < S::kSteps; ++t) columns[t] = y_line[min(max(place.column + t, 0), extent.m - 1) * y.row_stride];
         f(d, rows, columns);
       }
     }
@@ -285,18 +297,19 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   const SeriesTile<S> series(problem, extent, place, pair);
   T bound = 0;
   const auto add = [&](auto share) {
-    series.template for_each_dim<S::kSteps == 8 ? 4 : 2>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
+    series.template for_each_dim<S::kSteps == 8 ? 4 : 2>(
+        [&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
+          for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
-      T row = 0, column = 0;
+            for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+          T row = 0, column = 0;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
+          for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
-      bound = share(row + column, bound);
-    });
+          for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
+          bound = share(row + column, bound);
+        });
   };
   if (problem.cost == Cost::kCityblock)
     add([](T difference, T sum) { return sum + DeviceMath<T>::abs(difference); });

@@ -56,7 +56,9 @@ struct Flows {
     return batch * sizes.strips * (sizes.chunks * S::kSteps + (dim > 1 ? dim * kWarp : 0));
   }
   Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(memory), carries(memory + batch * sizes.strips * sizes.chunks * S::kSteps), strips(sizes.strips),
+      : values(memory),
+        carries(memory + batch * sizes.strips * sizes.chunks * S::kSteps),
+        strips(sizes.strips),
         chunks(sizes.chunks) {}
 
   __device__ T* group(int64_t pair, int strip, int g) const {
@@ -68,7 +70,7 @@ template <class S>
 struct BackwardStrip {
   int64_t pair;
   int strip;
-  Neighbour producer;            // the strip below
+  Neighbour producer;  // the strip below
   Progress* own_word = nullptr;
   Progress* far_word = nullptr;
   int round = 0;
@@ -167,7 +169,8 @@ __device__ void backward_strip(
   const auto recurrence = recurrence_of(problem);
   const Strip<S> strip(extent, job.strip);
   const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
-  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1), below_strip(extent, is_last ? job.strip : job.strip + 1);
+  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1),
+      below_strip(extent, is_last ? job.strip : job.strip + 1);
   const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
   const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
   const int above_groups = above_strip.chunks - S::kSkewChunks;
@@ -234,8 +237,8 @@ __device__ void backward_strip(
       const SeriesTile<S> series(problem, extent, place, job.pair);
       const auto accumulate = [&](auto share) {
         accumulate_series(
-            series, gradient, extent, job.pair, lane, place, chunk == last_chunk, columns, scale * constant, alignment, carry,
-            carries, share);
+            series, gradient, extent, job.pair, lane, place, chunk == last_chunk, columns, scale * constant, alignment,
+            carry, carries, share);
       };
       if (problem.cost == Cost::kCityblock)
         accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });

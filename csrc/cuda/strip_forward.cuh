@@ -11,10 +11,10 @@ struct ForwardStrip {
   int64_t pair;
   int strip;
   Edge<S> above, own;
-  Neighbour producer;             // of the edge above
-  Neighbour consumer;             // of the own edge, waited for where the own edge is a ring
-  Progress* own_word = nullptr;   // null: nobody watches
-  Progress* far_word = nullptr;   // a second one, for another block
+  Neighbour producer;            // of the edge above
+  Neighbour consumer;            // of the own edge, waited for where the own edge is a ring
+  Progress* own_word = nullptr;  // null: nobody watches
+  Progress* far_word = nullptr;  // a second one, for another block
   int round = 0;
 };
 
@@ -27,7 +27,8 @@ __device__ void forward_strip(
   const auto recurrence = recurrence_of(problem);
   const Strip<S> strip(extent, job.strip);
   const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
-  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1), below_strip(extent, is_last ? job.strip : job.strip + 1);
+  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1),
+      below_strip(extent, is_last ? job.strip : job.strip + 1);
   const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
   const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
   const int above_groups = above_strip.chunks - S::kSkewChunks;

@@ -14,12 +14,12 @@
 namespace softdtw {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int64_t kRowsInFlight = 264;  // blocks that may be at work on a pair at once before they wait for each other
+constexpr int kForwardWarps = 8, kBackwardWarps = 4;
+constexpr int64_t kRowsInFlight = 112;  // blocks that may be at work on a pair at once before they wait for each other
 
 // Zeroed before every launch.
 struct Tickets {
-  Progress* words;   // (pair, group of strips): chunks done by the group's last warp
+  Progress* words;  // (pair, group of strips): chunks done by the group's last warp
   unsigned* next;
 
   static int64_t bytes(int64_t batch, int64_t groups) { return batch * groups * sizeof(Progress) + sizeof(Progress); }
@@ -35,10 +35,10 @@ __device__ unsigned take_ticket(const Tickets& tickets) {
 }
 
 template <class S>
-__global__ void __launch_bounds__(kWarp* kWarps, 4) tiled_forward(
+__global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> ring,
     Edges<S> rows, Tickets tickets, int64_t groups) {
-  __shared__ Progress words[kWarps];
+  __shared__ Progress words[kForwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
@@ -49,14 +49,15 @@ __global__ void __launch_bounds__(kWarp* kWarps, 4) tiled_forward(
     if (group == 0) invalid_forward(value, pair);
     return;
   }
-  const int strips = strips_of<S>(extent), strip = group * kWarps + warp;
+  const int strips = strips_of<S>(extent), strip = group * kForwardWarps + warp;
   if (strip >= strips) return;
 
   const bool keeps = saved.snapshots != nullptr;
   Progress* const pair_words = tickets.words + pair * groups;
   const auto edge_of = [&](int s) {
     if (keeps) return Edge<S>(saved.edges, pair, s);
-    return s % kWarps == kWarps - 1 ? Edge<S>(rows, pair, s / kWarps % rows.slots) : Edge<S>(ring, pair, s);
+    return s % kForwardWarps == kForwardWarps - 1 ? Edge<S>(rows, pair, s / kForwardWarps % rows.slots)
+                                                  : Edge<S>(ring, pair, s);
   };
   ForwardStrip<S> job;
   job.pair = pair;
@@ -65,14 +66,14 @@ __global__ void __launch_bounds__(kWarp* kWarps, 4) tiled_forward(
   job.own = edge_of(strip);
   job.own_word = &words[warp];
   if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
-  if (warp < kWarps - 1) {
+  if (warp < kForwardWarps - 1) {
     job.consumer = {&words[warp + 1], 0};
   } else {
     job.far_word = pair_words + group;
     // The row was last read by the group after the one that wrote it.
     const int64_t reader = group - rows.slots + 1;
     if (!keeps && reader >= 1) {
-      const Strip<S> last(extent, static_cast<int>(reader) * kWarps + kWarps - 1);
+      const Strip<S> last(extent, static_cast<int>(reader) * kForwardWarps + kForwardWarps - 1);
       Neighbour{pair_words + reader, 0}.wait(last.chunks);
     }
   }
@@ -80,10 +81,11 @@ __global__ void __launch_bounds__(kWarp* kWarps, 4) tiled_forward(
 }
 
 template <class S>
-__global__ void __launch_bounds__(kWarp* kWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, const __grid_constant__ Gradient<typename S::Scalar> gradient,
-    Saved<S> saved, Flows<S> flows, Tickets tickets, int64_t groups) {
-  __shared__ Progress words[kWarps];
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
+    const __grid_constant__ Problem<typename S::Scalar> problem,
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, Tickets tickets,
+    int64_t groups) {
+  __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kWarp* kWarps, sizeof(typename S::Scalar) == 4
     return;
   }
   // Groups and warps count from the pair's last strip.
-  const int strip = strips_of<S>(extent) - 1 - (group * kWarps + warp);
+  const int strip = strips_of<S>(extent) - 1 - (group * kBackwardWarps + warp);
   if (strip < 0) return;
 
   Progress* const pair_words = tickets.words + pair * groups;
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(kWarp* kWarps, sizeof(typename S::Scalar) == 4
   job.strip = strip;
   job.own_word = &words[warp];
   if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
-  if (warp == kWarps - 1) job.far_word = pair_words + group;
+  if (warp == kBackwardWarps - 1) job.far_word = pair_words + group;
   backward_strip(problem, gradient, extent, job, saved, flows);
 }
 
@@ -112,11 +114,14 @@ template <class S>
 struct Tiled {
   using T = typename S::Scalar;
 
-  static int64_t groups_of(const Sizes<S>& sizes) { return (sizes.strips + kWarps - 1) / kWarps; }
-  static int64_t rows_of(const Sizes<S>& sizes) { return groups_of(sizes) < kRowsInFlight ? groups_of(sizes) : kRowsInFlight; }
+  static int64_t groups_of(const Sizes<S>& sizes, int warps) { return (sizes.strips + warps - 1) / warps; }
+  static int64_t rows_of(const Sizes<S>& sizes) {
+    const int64_t groups = groups_of(sizes, kForwardWarps);
+    return groups < kRowsInFlight ? groups : kRowsInFlight;
+  }
   // Tickets come first in scratch memory, padded to keep what follows aligned.
-  static int64_t ticket_bytes(const Problem<T>& problem, const Sizes<S>& sizes) {
-    return (Tickets::bytes(problem.batch, groups_of(sizes)) + 255) / 256 * 256;
+  static int64_t ticket_bytes(const Problem<T>& problem, int64_t groups) {
+    return (Tickets::bytes(problem.batch, groups) + 255) / 256 * 256;
   }
 
   static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
@@ -125,31 +130,31 @@ struct Tiled {
     const Sizes<S> sizes(problem);
     const int64_t edges = Edges<S>::scalars(problem.batch, sizes.strips, kRing) +
                           Edges<S>::scalars(problem.batch, rows_of(sizes), sizes.chunks);
-    return ticket_bytes(problem, sizes) + (save ? 0 : sizeof(T) * edges);
+    return ticket_bytes(problem, groups_of(sizes, kForwardWarps)) + (save ? 0 : sizeof(T) * edges);
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
     const Sizes<S> sizes(problem);
-    return ticket_bytes(problem, sizes) +
+    return ticket_bytes(problem, groups_of(sizes, kBackwardWarps)) +
            sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, sizes, problem.dim));
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
-    const int64_t groups = groups_of(sizes), blocks = groups * problem.batch;
+    const int64_t groups = groups_of(sizes, kForwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const Tickets tickets(scratch, problem.batch, groups);
-    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, sizes), stream);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, groups), stream);
     if (error != cudaSuccess) return error;
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
     Edges<S> ring, rows;
     if (saved == nullptr) {
-      T* memory = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, sizes));
+      T* memory = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, groups));
       ring = Edges<S>(memory, problem.batch, sizes.strips, kRing, true);
       rows = Edges<S>(
           memory + Edges<S>::scalars(problem.batch, sizes.strips, kRing), problem.batch, rows_of(sizes), sizes.chunks);
     }
-    tiled_forward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kWarps), 0, stream>>>(
+    tiled_forward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
         problem, value, kept, ring, rows, tickets, groups);
     return cudaGetLastError();
   }
@@ -157,16 +162,16 @@ struct Tiled {
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
-    const int64_t groups = groups_of(sizes), blocks = groups * problem.batch;
+    const int64_t groups = groups_of(sizes, kBackwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const Tickets tickets(scratch, problem.batch, groups);
-    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, sizes), stream);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, groups), stream);
     if (error != cudaSuccess) return error;
-    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, sizes));
+    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, groups));
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      tiled_backward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kWarps), 0, stream>>>(
+      tiled_backward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kBackwardWarps), 0, stream>>>(
           problem, target, kept, flows, tickets, groups);
     });
   }

@@ -1,0 +1,176 @@
+"""Time every kernel variant over a grid of shapes: what the thresholds of torchsoftdtw/selection.py are chosen from.
+
+A variant is a kernel and the rows that one of its threads holds. For each shape the table shows the fastest variant,
+the one that kernel="auto" takes, and how much longer that one needs.
+"""
+
+import argparse
+import contextlib
+import itertools
+
+import common
+import reference
+import torch
+from tqdm import tqdm
+
+import torchsoftdtw
+from torchsoftdtw import selection
+
+ROWS_PER_THREAD = (1, 2, 4)
+MOST_CELLS = 1 << 32  # of a shape: beyond it a sweep takes too long
+MOST_DIAGONAL_CELLS = 1 << 30  # beyond which the plain kernel is neither fast nor small
+
+
+def variants(device, cells):
+    if device.type == "cpu":
+        return [selection.Plan("cpu", 0)]
+    plans = [selection.Plan(kernel, rows) for kernel in ("stencil", "tiled") for rows in ROWS_PER_THREAD]
+    return plans + [selection.Plan("diagonal", 0)] * (cells <= MOST_DIAGONAL_CELLS)
+
+
+@contextlib.contextmanager
+def forced(plan):
+    """Within it, every call of the package runs `plan`."""
+    choose = selection.plan
+    selection.plan = lambda *arguments: plan
+    try:
+        yield
+    finally:
+        selection.plan = choose
+
+
+def name_of(plan):
+    return plan.kernel if plan.rows_per_thread == 0 else f"{plan.kernel}/{plan.rows_per_thread}"
+
+
+def measure(batch, length, dim, dtype, device, options):
+    """A shape's row: its variants' times, checked against each other, and the automatic choice."""
+    x, y = common.random_pairs(batch, length, length, dim, common.DTYPES[dtype], device)
+    x.requires_grad_()
+    y.requires_grad_()
+
+    def soft_dtw(x, y):
+        return torchsoftdtw.soft_dtw(x, y, options.gamma)
+
+    both = common.with_gradients(soft_dtw, x, y)
+    expected, times = None, {}
+    for plan in variants(device, batch * length * length):
+        with forced(plan):
+            try:
+                got = both()
+            except (RuntimeError, ValueError) as error:  # rows that this dtype has not, memory
+                if "CUDA error" in str(error):
+                    raise
+                continue
+            if expected is None:
+                expected = got
+            reference.assert_close(name_of(plan), got, expected, x, y, options.gamma)
+            del got
+            timing = {"device": device, "warmup": 2, "repeats": options.repeats, "budget": options.budget}
+            with torch.no_grad():
+                forward = common.time_calls(lambda: soft_dtw(x, y), **timing)
+            training = common.time_calls(both, **timing)
+            peak = common.peak_bytes(both, device)
+        times[name_of(plan)] = {
+            "forward": forward._asdict(),
+            "forward_backward": training._asdict(),
+            "peak_bytes": peak,
+        }
+    auto = selection.plan("auto", length, length, batch, dim, x.dtype, x.device)
+    shape = {"batch": batch, "length": length, "dim": dim, "dtype": dtype}
+    return {**shape, "auto": name_of(auto), "variants": times}
+
+
+def best_of(row, what):
+    return min(row["variants"], key=lambda name: row["variants"][name][what]["median"])
+
+
+def show(rows):
+    lines = []
+    for row in rows:
+        cells = [row["length"], row["batch"], row["dim"], row["dtype"], row["auto"]]
+        for what in ("forward", "forward_backward"):
+            best = best_of(row, what)
+            fastest = row["variants"][best][what]["median"]
+            own = row["variants"].get(row["auto"])
+            lost = "not measured" if own is None else f"+{100 * (own[what]['median'] / fastest - 1):.0f} %"
+            cells += [f"{best} {common.format_seconds(fastest)}", lost]
+        lines.append(cells)
+    return common.markdown_table(
+        ("length", "batch", "dim", "dtype", "auto", "best forward", "auto", "best forward + backward", "auto"), lines
+    )
+
+
+def plot(rows, path):
+    """Cells per second, forward + backward, over length: a panel a batch, a line a variant, rings the auto choice."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    dims_and_dtypes = sorted({(row["dim"], row["dtype"]) for row in rows})
+    batches = sorted({row["batch"] for row in rows})
+    names = sorted({name for row in rows for name in row["variants"]})
+    size = (3.4 * len(batches), 3 * len(dims_and_dtypes))
+    figure, axes = plt.subplots(
+        len(dims_and_dtypes), len(batches), figsize=size, squeeze=False, sharex=True, sharey=True, layout="constrained"
+    )
+    for (line, (dim, dtype)), (column, batch) in itertools.product(enumerate(dims_and_dtypes), enumerate(batches)):
+        axis = axes[line, column]
+        shapes = [row for row in rows if (row["dim"], row["dtype"], row["batch"]) == (dim, dtype, batch)]
+        for name in names:
+            points = [(row["length"], speed(row, name)) for row in shapes if name in row["variants"]]
+            axis.plot(*zip(*points, strict=True) if points else ([], []), marker=".", label=name)
+        chosen = [(row["length"], speed(row, row["auto"])) for row in shapes if row["auto"] in row["variants"]]
+        if chosen:
+            ring = {"s": 70, "facecolors": "none", "edgecolors": "black", "zorder": 3}
+            axis.scatter(*zip(*chosen, strict=True), label="auto", **ring)
+        axis.set(xscale="log", yscale="log", title=f"batch {batch}, dim {dim}, {dtype}")
+        axis.title.set_fontsize(9)
+        axis.grid(alpha=0.3)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    for axis in axes[-1]:
+        axis.set_xlabel("length")
+    figure.supylabel("cells per second, forward + backward", fontsize=10)
+    figure.savefig(path, dpi=100)
+
+
+def speed(row, name):
+    return row["batch"] * row["length"] ** 2 / row["variants"][name]["forward_backward"]["median"]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[32, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 64, 512, 4096])
+    parser.add_argument("--dims", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32"])
+    parser.add_argument("--most-cells", type=int, default=MOST_CELLS, help="shapes with more cells are left out")
+    parser.add_argument("--gamma", type=float, default=1.0)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--budget", type=float, default=0.1, help="seconds of calls a figure, three at least")
+    parser.add_argument("--plot", metavar="PNG", help="draw the sweep")
+    parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    device = common.resolve_device(options.device)
+    axes = (options.batches, options.lengths, options.dims, options.dtypes)
+    grid = [shape for shape in itertools.product(*axes) if shape[0] * shape[1] ** 2 <= options.most_cells]
+    rows = [measure(*shape, device, options) for shape in tqdm(grid, desc="shapes")]
+    rows = [row for row in rows if row["variants"]]
+    print(f"gamma {options.gamma:g}, {common.describe_device(device)['name']}\n")
+    print(show(rows))
+    settings = {"data": "random unit normal", "gamma": options.gamma}
+    print(f"\nrecord: {common.write_record('selection', device, settings, rows, options.output)}")
+    if options.plot:
+        plot(rows, options.plot)
+        print(f"drawn in {options.plot}")
+
+
+if __name__ == "__main__":
+    main()
