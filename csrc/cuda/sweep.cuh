@@ -1,7 +1,7 @@
 // The sweep of one chunk of a strip (strip.cuh), forward and reversed. Nothing here waits, loads or stores.
 #pragma once
 
-#include "strip.cuh"
+#include "tile.cuh"
 
 namespace softdtw {
 
