@@ -5,6 +5,14 @@ import pathlib
 import sys
 
 
+def mend_numpy():
+    """numba's CUDA target of 2025 asks for a function that NumPy 2.4 removed; without it no rival would run there."""
+    import numpy
+
+    if not hasattr(numpy, "row_stack"):
+        numpy.row_stack = numpy.vstack
+
+
 class Missing(Exception):
     """Why a library takes no part: "not installed", or what it cannot do."""
 
@@ -24,6 +32,7 @@ def tslearn(device, gamma):
 
 
 def pysdtw(device, gamma):
+    mend_numpy()
     try:
         import pysdtw
     except ImportError:
@@ -33,6 +42,7 @@ def pysdtw(device, gamma):
 
 def maghoumi(path, device, gamma):
     """soft_dtw_cuda.py of Maghoumi's pytorch-softdtw-cuda, or a fork with the same class."""
+    mend_numpy()
     return load_file(path).SoftDTW(use_cuda=device.type == "cuda", gamma=gamma)
 
 
