@@ -20,8 +20,8 @@ SERIES = [
     ((X[0], Y), {}, ValueError, r"x and y: expected both with a batch or both without, got \(5, 3\) and \(2, 4, 3\)"),
     ((X[:1], Y), {}, ValueError, r"x and y: expected the same batch size.*no broadcasting.*\(1, 5, 3\) and \(2, 4, 3\)"),
     ((X[:, :, :1], Y), {}, ValueError, r"x and y: expected vectors of the same dimension, got \(2, 5, 1\) and \(2, 4, 3\)"),
-    ((X[:, :0], Y), {}, ValueError, r"x: expected lengths from 1 to 2\^29, got shape \(2, 0, 3\)"),
-    ((X, Y[:, :0]), {}, ValueError, r"y: expected lengths from 1 to 2\^29, got shape \(2, 0, 3\)"),
+    ((X[:, :0], Y), {}, ValueError, r"x: expected lengths from 1 to 2\^28, got shape \(2, 0, 3\)"),
+    ((X, Y[:, :0]), {}, ValueError, r"y: expected lengths from 1 to 2\^28, got shape \(2, 0, 3\)"),
     ((X[:, :, :0], Y[:, :, :0]), {}, ValueError, r"x: expected a dimension of at least 1, got shape \(2, 5, 0\)"),
     (
         (X, Y),
@@ -76,8 +76,8 @@ MATRICES = [
     (np.zeros((2, 5, 4)), TypeError, r"cost_matrix: expected a torch\.Tensor, got numpy\.ndarray"),
     (COSTS.int(), TypeError, "cost_matrix: expected dtype float64, float32, float16 or bfloat16, got int32"),
     (COSTS[0, 0], ValueError, r"cost_matrix: expected shape \(batch, N, M\) or \(N, M\), got \(4,\)"),
-    (COSTS[:, :0], ValueError, r"cost_matrix: expected lengths from 1 to 2\^29, got shape \(2, 0, 4\)"),
-    (COSTS[:, :, :0], ValueError, r"cost_matrix: expected lengths from 1 to 2\^29, got shape \(2, 5, 0\)"),
+    (COSTS[:, :0], ValueError, r"cost_matrix: expected lengths from 1 to 2\^28, got shape \(2, 0, 4\)"),
+    (COSTS[:, :, :0], ValueError, r"cost_matrix: expected lengths from 1 to 2\^28, got shape \(2, 5, 0\)"),
 ]
 
 

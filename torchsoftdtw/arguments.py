@@ -10,7 +10,7 @@ import torch
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 WIDEST_BAND = 1 << 30  # wider than any table
-LONGEST = 1 << 29
+LONGEST = 1 << 28
 
 
 class Options(NamedTuple):
@@ -125,7 +125,7 @@ def _check_float_tensor(name, tensor):
 
 def _check_length(name, tensor, length):
     if not 1 <= length <= LONGEST:
-        raise ValueError(f"{name}: expected lengths from 1 to 2^29, got shape {tuple(tensor.shape)}")
+        raise ValueError(f"{name}: expected lengths from 1 to 2^28, got shape {tuple(tensor.shape)}")
 
 
 def _per_pair(name, given, like, batched, low, high):

@@ -61,7 +61,7 @@ def soft_dtw(
         value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, plan)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        value, _ = ops.forward(x, y, *options, name, *plan, _wants_gradient(x, y))
+        value = ops.value_of_series(x, y, *options, name, *plan, _wants_gradient(x, y))
     return value if batched else value.squeeze(0)
 
 
@@ -118,8 +118,7 @@ def _plan(kernel, like, n, m, dim):
 
 
 def _run_from_cost(matrix, options, plan):
-    value, _ = ops.forward_from_cost(matrix, *options, *plan, _wants_gradient(matrix))
-    return value
+    return ops.value_of_cost(matrix, *options, *plan, _wants_gradient(matrix))
 
 
 def _wants_gradient(*tensors):

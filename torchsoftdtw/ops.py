@@ -1,5 +1,6 @@
 """The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. The only user of torch.ops."""
 
+import contextlib
 from pathlib import Path
 
 import torch
@@ -104,3 +105,54 @@ torch.library.register_autograd(
 )
 torch.library.register_autograd("torchsoftdtw::backward", _no_second_order)
 torch.library.register_autograd("torchsoftdtw::backward_from_cost", _no_second_order)
+
+
+class _OfSeries(torch.autograd.Function):
+    """The op `forward` with its derivative. What is registered above does the same, for torch.compile and for those who
+    call the op, but PyTorch runs it argument by argument in Python, which takes longer than a small problem."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        x, y, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
+        with torch._C._AutoDispatchBelowAutograd():
+            value, saved = forward(*inputs)
+        ctx.save_for_backward(x, y, value, saved, x_lengths, y_lengths, bandwidths)
+        ctx.set_materialize_grads(False)
+        return value
+
+    @staticmethod
+    def backward(ctx, grad_value):
+        with _below_autograd_if_first_order():
+            return _backward(ctx, grad_value, None)
+
+
+class _OfCost(torch.autograd.Function):
+    """The op `forward_from_cost`, likewise."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        cost_matrix, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
+        with torch._C._AutoDispatchBelowAutograd():
+            value, saved = forward_from_cost(*inputs)
+        ctx.save_for_backward(cost_matrix, value, saved, x_lengths, y_lengths, bandwidths)
+        ctx.set_materialize_grads(False)
+        return value
+
+    @staticmethod
+    def backward(ctx, grad_value):
+        with _below_autograd_if_first_order():
+            return _backward_from_cost(ctx, grad_value, None)
+
+
+def _below_autograd_if_first_order():
+    return contextlib.nullcontext() if torch.is_grad_enabled() else torch._C._AutoDispatchBelowAutograd()
+
+
+def value_of_series(*inputs):
+    """The value of `forward(*inputs)`, differentiable with respect to x and y."""
+    return forward(*inputs)[0] if torch.compiler.is_compiling() else _OfSeries.apply(*inputs)
+
+
+def value_of_cost(*inputs):
+    """The value of `forward_from_cost(*inputs)`, differentiable with respect to the cost matrix."""
+    return forward_from_cost(*inputs)[0] if torch.compiler.is_compiling() else _OfCost.apply(*inputs)
