@@ -2,7 +2,7 @@
 // reverse, and (5) adds to dx and dy. Strips go from the last to the first, chunks from right to left.
 //
 // Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and on to the strip
-// above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (kTableDims and more): E goes
+// above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (uses_table): E goes
 // to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
 #pragma once
 
@@ -11,11 +11,13 @@
 
 namespace softdtw {
 
-constexpr int64_t kTableDims = 16;
+constexpr int64_t kTableDims = 32, kSmallTableDims = 16, kSmallTableCells = int64_t{1} << 25;
 
 template <typename T>
 bool uses_table(const Problem<T>& problem) {
-  return problem.cost != Cost::kMatrix && problem.dim >= kTableDims;
+  if (problem.cost == Cost::kMatrix) return false;
+  const bool small = problem.batch * problem.n * problem.m <= kSmallTableCells;
+  return problem.dim >= (small ? kSmallTableDims : kTableDims);
 }
 
 // Elements of the table, rounded up so that what follows it stays aligned.
@@ -107,6 +109,11 @@ __device__ __forceinline__ void accumulate_series(
   using T = typename S::Scalar;
   T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
   T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
+  // Counted from the lane's first row or column; none of the columns for lanes that neither take over nor leave.
+  const int rows_left = extent.n - place.row;
+  const int taken_from = columns_of.taken_from - place.column;
+  const unsigned taken = lane == kWarp - 1 ? max(0, columns_of.taken_to - columns_of.taken_from) : 0;
+  const int left_to = lane == 0 ? columns_of.left_to - place.column : 0;
   series.template for_each_dim<1>([&](int64_t d, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
     T row_sums[S::kRows] = {}, column_sums[S::kSteps] = {};
 #pragma unroll
@@ -121,23 +128,20 @@ __device__ __forceinline__ void accumulate_series(
       T* const line = dx + d * gradient.x.column_stride;
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
-        if (place.row + k < extent.n) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
+        if (k < rows_left) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
     }
     if (dy != nullptr) {
       T* const line = dy + d * gradient.y.column_stride;
       T sum = series.dim == 1 ? carry : (first_visit ? T(0) : carries[d * kWarp + lane]);
       T from_below[S::kSteps];
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        const int column = place.column + t;
-        const bool taken = lane == kWarp - 1 && column >= columns_of.taken_from && column < columns_of.taken_to;
-        from_below[t] = taken ? __ldcg(line + t) : T(0);
-      }
+      for (int t = 0; t < S::kSteps; ++t)
+        from_below[t] = static_cast<unsigned>(t - taken_from) < taken ? __ldcg(line + t) : T(0);
 #pragma unroll
       for (int t = S::kSteps - 1; t >= 0; --t) {
         const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
         sum = DeviceMath<T>::fma(column_sums[t], -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
-        if (lane == 0 && place.column + t < columns_of.left_to) line[t] = sum;
+        if (t < left_to) line[t] = sum;
       }
       if (series.dim == 1)
         carry = sum;
@@ -159,6 +163,11 @@ __device__ __forceinline__ void store_alignment(
       if (place.row + k < extent.n && place.column + t < extent.m && place.holds(extent, k, t))
         out.at(place.row + k, place.column + t) = alignment[k][t] * scale;
 }
+
+// Brings a line of device memory into L2, ahead of its use.
+constexpr int kSnapshotsAhead = 2;
+
+__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
 
 template <class S>
 __device__ void backward_strip(
@@ -199,6 +208,8 @@ __device__ void backward_strip(
     Lane<S> state;
     const T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
     Lane<S>::each_word(state, [&](int i, T& word) { word = snapshot[i * kWarp]; });
+    if (chunk >= kSnapshotsAhead && lane < S::kSnapshot)
+      prefetch(saved.snapshot(job.pair, job.strip, chunk - kSnapshotsAhead) + lane * kWarp);
 
     Group<S> top = no_group<S>();
     const int group = chunk + above_offset;
