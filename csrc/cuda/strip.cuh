@@ -50,12 +50,36 @@ struct Strip {
     end_column = min(extent.m, last_row + extent.high + 1);
     chunks = (end_column - first_column + kWarp + S::kSteps - 1) / S::kSteps;
   }
+  // Of the edge: the strip's columns alone, without the chunks in which its lanes wake and fall asleep.
+  __device__ int groups() const { return chunks - S::kSkewChunks; }
 };
 
 template <class S>
 __device__ __forceinline__ int strips_of(const Extent& extent) {
   return (extent.n + S::kStripRows - 1) / S::kStripRows;
 }
+
+// A strip among its neighbours, and where the pair's last cell lies in it.
+template <class S>
+struct Surroundings {
+  Strip<S> strip, above, below;  // itself, where there is none
+  bool is_first, is_last;
+  int above_offset, below_offset;  // in groups: this strip's first column in the one above, the one below's in this one
+  int end_lane, end_row, end_time, end_chunk;  // end_row in the lane's tile; -1 for lane and chunk if it is not here
+
+  __device__ Surroundings(const Extent& extent, int index)
+      : strip(extent, index), above(extent, max(0, index - 1)), below(extent, min(index + 1, strips_of<S>(extent) - 1)) {
+    is_first = index == 0;
+    is_last = index == strips_of<S>(extent) - 1;
+    above_offset = (strip.first_column - above.first_column) / S::kSteps;
+    below_offset = (below.first_column - strip.first_column) / S::kSteps;
+    const int row = extent.n - 1 - strip.first_row;
+    end_lane = is_last ? row / S::kRows : -1;
+    end_row = row % S::kRows;
+    end_time = extent.m - 1 - strip.first_column + end_lane;
+    end_chunk = is_last ? end_time / S::kSteps : -1;
+  }
+};
 
 // The longest strip, in chunks, and the number of strips, of any pair of a problem: what memory is laid out by. Mirrored in
 // torchsoftdtw/saved_state.py.

@@ -1,9 +1,9 @@
 // One warp goes back over one strip (strip.cuh): every chunk is rebuilt from its snapshot, (3) and (4) run over it in
 // reverse, and (5) adds to dx and dy. Strips go from the last to the first, chunks from right to left.
 //
-// Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and on to the strip
-// above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (uses_table): E goes
-// to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
+// Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and
+// on to the strip above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (uses_table):
+// E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
 #pragma once
 
 #include "series_gradient.cuh"
@@ -176,28 +176,20 @@ __device__ void backward_strip(
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
   const auto recurrence = recurrence_of(problem);
-  const Strip<S> strip(extent, job.strip);
-  const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
-  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1),
-      below_strip(extent, is_last ? job.strip : job.strip + 1);
-  const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
-  const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
-  const int above_groups = above_strip.chunks - S::kSkewChunks;
-  const int below_groups = is_last ? 0 : below_strip.chunks - S::kSkewChunks;
+  const Surroundings<S> around(extent, job.strip);
+  const Strip<S>& strip = around.strip;
+  const int below_groups = around.is_last ? 0 : around.below.groups();
   const Columns columns = {
-      is_last ? extent.m : below_strip.first_column, is_last ? 0 : below_strip.end_column, strip.end_column};
-
-  const int end_row = extent.n - 1 - strip.first_row, end_lane = is_last ? end_row / S::kRows : -1;
-  const int end_time = extent.m - 1 - strip.first_column + end_lane;
-  const int end_chunk = is_last ? end_time / S::kSteps : -1;
-  const int last_chunk = is_last ? end_chunk : strip.chunks - 1;
+      around.is_last ? extent.m : around.below.first_column, around.is_last ? 0 : around.below.end_column,
+      strip.end_column};
+  const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
 
   // A pair whose value is not a number has no gradient either.
   const T value = gradient.value[job.pair];
   const T scale = isfinite(value) ? gradient.grad_value[job.pair] : T(NAN);
   const T constant = problem.cost == Cost::kSqEuclidean ? T(2) : T(1);
   T* carries = flows.carries + (job.pair * flows.strips + job.strip) * problem.dim * kWarp;
-  const Edge<S> above_edge(saved.edges, job.pair, is_first ? 0 : job.strip - 1);
+  const Edge<S> above_edge(saved.edges, job.pair, around.is_first ? 0 : job.strip - 1);
   T carry = 0;
   Flow<S> flow;
 
@@ -212,8 +204,8 @@ __device__ void backward_strip(
       prefetch(saved.snapshot(job.pair, job.strip, chunk - kSnapshotsAhead) + lane * kWarp);
 
     Group<S> top = no_group<S>();
-    const int group = chunk + above_offset;
-    if (!is_first && group < above_groups && lane == 0) above_edge.read(group, top);
+    const int group = chunk + around.above_offset;
+    if (!around.is_first && group < around.above.groups() && lane == 0) above_edge.read(group, top);
     const T above = reference_above(lane, state.reference, top.reference);
 
     Weights<T> weights[S::kRows][S::kSteps];
@@ -227,17 +219,18 @@ __device__ void backward_strip(
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
     // Lane 31's columns start one right of this group of the strip below.
-    const int below_group = chunk - S::kSkewChunks - below_offset;
+    const int below_group = chunk - S::kSkewChunks - around.below_offset;
     if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
-      job.producer.wait(below_strip.chunks - below_group);
+      job.producer.wait(around.below.chunks - below_group);
       load_group(flows.group(job.pair, job.strip + 1, below_group), below);
     }
     __syncwarp();
 
     T out[S::kSteps], alignment[S::kRows][S::kSteps];
-    if (chunk == end_chunk)
+    if (chunk == around.end_chunk)
       sweep_reversed<true, S>(
-          weights, lane, lane == end_lane ? end_row % S::kRows : -1, end_time % S::kSteps, below, flow, out, alignment);
+          weights, lane, lane == around.end_lane ? around.end_row : -1, around.end_time % S::kSteps, below, flow, out,
+          alignment);
     else
       sweep_reversed<false, S>(weights, lane, -1, -1, below, flow, out, alignment);
 
@@ -258,7 +251,7 @@ __device__ void backward_strip(
     }
 
     if (lane == 0) {
-      if (!is_first) store_group(flows.group(job.pair, job.strip, chunk), out);
+      if (!around.is_first) store_group(flows.group(job.pair, job.strip, chunk), out);
       if (job.own_word != nullptr) publish(job.own_word, progress_of(job.round, strip.chunks - chunk));
       if (job.far_word != nullptr) publish(job.far_word, progress_of(0, strip.chunks - chunk));
     }

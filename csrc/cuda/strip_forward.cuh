@@ -25,25 +25,15 @@ __device__ void forward_strip(
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
   const auto recurrence = recurrence_of(problem);
-  const Strip<S> strip(extent, job.strip);
-  const bool is_first = job.strip == 0, is_last = (job.strip + 1) * S::kStripRows >= extent.n;
-  const Strip<S> above_strip(extent, is_first ? 0 : job.strip - 1),
-      below_strip(extent, is_last ? job.strip : job.strip + 1);
-  const int above_offset = (strip.first_column - above_strip.first_column) / S::kSteps;
-  const int below_offset = (below_strip.first_column - strip.first_column) / S::kSteps;
-  const int above_groups = above_strip.chunks - S::kSkewChunks;
-
-  // The pair's last cell: its lane, row of the tile and step.
-  const int end_row = extent.n - 1 - strip.first_row, end_lane = is_last ? end_row / S::kRows : -1;
-  const int end_time = extent.m - 1 - strip.first_column + end_lane;
-  const int end_chunk = is_last ? end_time / S::kSteps : -1;
-  const int chunks = is_last && saved.snapshots == nullptr ? end_chunk + 1 : strip.chunks;
+  const Surroundings<S> around(extent, job.strip);
+  const Strip<S>& strip = around.strip;
+  const int chunks = around.is_last && saved.snapshots == nullptr ? around.end_chunk + 1 : strip.chunks;
 
   const Entry<T> nowhere = {Unreachable<T>::value, T(1)};
   Lane<S> state;
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k) state.left[k] = nowhere;
-  state.diag = is_first && lane == 0 ? Entry<T>{T(0), T(1)} : nowhere;  // R[0,0] = 0
+  state.diag = around.is_first && lane == 0 ? Entry<T>{T(0), T(1)} : nowhere;  // R[0,0] = 0
   state.reference = 0;
 
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -52,8 +42,8 @@ __device__ void forward_strip(
     const T largest = load_costs(problem, extent, place, job.pair, costs) * recurrence.scale;
 
     Group<S> top = no_group<S>();
-    const int group = chunk + above_offset;
-    if (!is_first && group < above_groups && lane == 0) {
+    const int group = chunk + around.above_offset;
+    if (!around.is_first && group < around.above.groups() && lane == 0) {
       job.producer.wait(group + S::kSkewChunks + 1);
       job.above.read(group, top);
     }
@@ -68,13 +58,14 @@ __device__ void forward_strip(
     Group<S> bottoms;
     Capture<S> capture;
     bottoms.reference = state.reference;
-    const bool plain = place.in_band && recurrence.penalty.m == T(0) && recurrence.penalty.s == T(1) && chunk != end_chunk;
+    const bool plain =
+        place.in_band && recurrence.penalty.m == T(0) && recurrence.penalty.s == T(1) && chunk != around.end_chunk;
     if (__all_sync(kAllLanes, plain && largest < Whole<T>::limit)) {
       sweep_forward<false>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
     } else {
-      if (chunk == end_chunk && lane == end_lane) {
-        capture.row = end_row % S::kRows;
-        capture.step = end_time % S::kSteps;
+      if (chunk == around.end_chunk && lane == around.end_lane) {
+        capture.row = around.end_row;
+        capture.step = around.end_time % S::kSteps;
       }
       sweep_forward<true>(recurrence, extent, place, lane, top, above, costs, state, bottoms, capture);
       if (capture.row >= 0) {
@@ -86,8 +77,8 @@ __device__ void forward_strip(
 
     if (lane == kWarp - 1) {
       const int own_group = chunk - S::kSkewChunks;
-      if (!is_last && own_group >= 0) {
-        const int needed = own_group - kRing - below_offset + 1;
+      if (!around.is_last && own_group >= 0) {
+        const int needed = own_group - kRing - around.below_offset + 1;
         if (job.own.is_ring && needed > 0) job.consumer.wait(needed);
         job.own.write(own_group, bottoms);
       }
