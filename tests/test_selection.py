@@ -16,6 +16,11 @@ def test_length_decides_before_batch():
     assert select_kernel(20_000, 30_000, batch=1, dim=8, dtype=torch.float64) == "tiled"
 
 
+def test_many_dimensions_spread_a_pair_over_more_blocks():
+    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=selection.FEW_PAIRS) == "stencil"
+
+
 def record_plans(monkeypatch):
     """Collects the kernel and rows per thread of every forward op that runs."""
     plans, forward = [], ops.forward

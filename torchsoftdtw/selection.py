@@ -10,6 +10,8 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 # Thresholds, from the measurements in benchmarks/results.
 STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
 STENCIL_BATCH = 1024  # ... and at any length where there are pairs enough to fill the device
+MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and a pair wants more multiprocessors:
+STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, or from FEW_PAIRS on
 WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
@@ -66,11 +68,13 @@ def plan(kernel, n, m, batch, dim, dtype, device):
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
-        kernel = "stencil" if n <= STENCIL_LONGEST or batch >= STENCIL_BATCH else "tiled"
-    return Plan(kernel, rows_per_thread(kernel, n, batch, dtype))
+        many_dims = dim >= MANY_DIMS and batch < FEW_PAIRS
+        longest = STENCIL_LONGEST_MANY_DIMS if many_dims else STENCIL_LONGEST
+        kernel = "stencil" if n <= longest or batch >= STENCIL_BATCH else "tiled"
+    return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
 
-def rows_per_thread(kernel, n, batch, dtype):
+def rows_per_thread(kernel, n, batch, dim, dtype):
     """More rows a thread mean fewer instructions a cell, and fewer warps to hide latency with."""
     if kernel == "diagonal":
         return 0
@@ -80,4 +84,4 @@ def rows_per_thread(kernel, n, batch, dtype):
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
-    return 4 if strips >= TILED_FOUR_ROWS else 2 if strips >= TILED_TWO_ROWS else 1
+    return 4 if strips >= TILED_FOUR_ROWS else 2 if strips >= TILED_TWO_ROWS or dim >= MANY_DIMS else 1
