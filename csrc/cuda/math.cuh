@@ -15,11 +15,6 @@ struct DeviceMath<float> {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
   }
-  __device__ static __forceinline__ float log2(float a) {
-    float r;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-  }
   // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
   __device__ static __forceinline__ float reciprocal(float a) {
     float r;
@@ -39,7 +34,6 @@ struct DeviceMath<float> {
 template <>
 struct DeviceMath<double> {
   __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
-  __device__ static __forceinline__ double log2(double a) { return ::log2(a); }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
   __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
   __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }
