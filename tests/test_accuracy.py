@@ -55,7 +55,8 @@ def reference(series, gamma):
 
 
 def resolvable(costs, gamma):
-    """Whether a float32 as large as the largest cost still tells differences of gamma apart; E is noise near it if not."""
+    """Whether every cost, in units of gamma, is a whole number that float32 holds exactly. Beyond that the float32 kernels lose
+    E near the cost, even where rounding the costs would not: a limit of theirs (README), not of the dtype."""
     return costs.max() / gamma < 2**24
 
 

@@ -1,0 +1,30 @@
+"""The CPU kernel is compiled for several instruction sets and picks one when it is loaded: each is held to the oracle."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+CHECK = """
+import numpy as np, oracle, torch
+from cases import KernelCase, normal, numpy64, run
+options = dict(bandwidth=30, warp_penalty=0.1)
+for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
+    for n, m, dim in ((1, 1, 1), (70, 150, 2), (130, 65, 1)):
+        x, y = normal(1, n, dim, seed=1, dtype=dtype), normal(1, m, dim, seed=2, dtype=dtype)
+        value, grad_x, grad_y = run(KernelCase("cpu", "cpu"), x, y, 0.1, **options)
+        expected = oracle.soft_dtw(numpy64(x), numpy64(y), 0.1, **options)
+        for actual, wanted in zip((value, grad_x, grad_y), expected):
+            assert np.abs(actual - wanted).max() <= bound * max(np.abs(wanted).max(), 0.1)
+print("checked")
+"""
+
+
+@pytest.mark.parametrize("name", ["plain", "avx2", "avx512"])
+def test_every_instruction_set_agrees_with_the_oracle(name):
+    # A name beyond the processor falls back to what it has.
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    environment = {**os.environ, "TORCHSOFTDTW_CPU_ISA": name, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "checked", done.stderr
