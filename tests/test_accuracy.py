@@ -55,8 +55,11 @@ def reference(series, gamma):
 
 
 def resolvable(costs, gamma):
-    """Whether float32 holds whole numbers as large as every cost in units of gamma. Beyond that the float32 kernels lose E near
-    the cost, even where rounding the costs would not: a limit of theirs (README), not of the dtype."""
+    """Whether float32 holds whole numbers as large as every cost in units of gamma.
+
+    Beyond that the float32 kernels lose E near the cost, even where rounding the costs would not: a limit of theirs
+    (README), not of the dtype.
+    """
     return costs.max() / gamma < 2**24
 
 
