@@ -38,78 +38,85 @@ struct Whole<double> {
   static constexpr double limit = 1125899906842624.0, rounder = 6755399441055744.0;  // 2^50, 1.5 * 2^52
 };
 
-template <typename T>
+// m may be of a wider type than s.
+template <typename T, typename M = T>
 struct Entry {
-  T m, s;
+  M m;
+  T s;
 };
 
-// The share of a cell's E that goes to each of its three predecessors; they sum to 1.
+// The shares of a cell's E that go to two of its three predecessors; the diagonal one gets the rest.
 template <typename T>
 struct Weights {
-  T diag, up, left;
+  T up, left;
 };
 
-// Math supplies exp2(T), reciprocal(T), min(T, T), abs(T), fma(T, T, T).
-template <typename T, typename Math>
+// Math<T> supplies exp2(T), reciprocal(T), round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty,
+// and costs of any size.
+template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
-  T scale;           // 1 / (gamma ln 2): from the unit of the costs to that of m
-  Entry<T> penalty;  // of a step up or left: to be added to m, to be multiplied with s
+  using Cell = Entry<T, M>;
+  static constexpr bool kIsGeneral = kGeneral;
+  M scale;       // 1 / (gamma ln 2): from the unit of the costs to that of m
+  Cell penalty;  // of a step up or left: to be added to m, to be multiplied with s
 
-  // What a cost adds to m and multiplies s with. kAnySize: a cost of 2^22 or more is itself as good as a whole number.
-  template <bool kAnySize>
-  SOFTDTW_HD static Entry<T> split(T cost, T scale) {
-    T whole = Math::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;
-    T fraction = Math::fma(cost, scale, -whole);
-    if (kAnySize && !(cost * scale < Whole<T>::limit)) {
-      whole = cost * scale;
-      fraction = T(0);
+  // What a cost adds to m and multiplies s with. In the general case a cost too large for a fraction is itself as good as a
+  // whole number, and NaN goes to both.
+  SOFTDTW_HD static Cell split(T cost, M scale) {
+    if constexpr (kGeneral) {
+      const M exponent = static_cast<M>(cost) * scale;
+      const bool small = exponent < Whole<M>::limit;
+      const M whole = small ? Math<M>::round(exponent) : exponent;
+      return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : cost};
+    } else {
+      const T whole = Math<T>::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;
+      return {whole, Math<T>::exp2(-Math<T>::fma(cost, scale, -whole))};
     }
-    return {whole, Math::exp2(-fraction)};
   }
 
-  SOFTDTW_HD static Entry<T> add(Entry<T> a, Entry<T> b) {
-    const T difference = a.m - b.m;
-    const T factor = Math::exp2(-Math::abs(difference));
+  SOFTDTW_HD static Cell add(Cell a, Cell b) {
+    const T difference = static_cast<T>(a.m - b.m);
+    const T factor = Math<T>::exp2(-Math<T>::abs(difference));
     const bool a_is_smaller_term = difference > T(0);
     const T small = a_is_smaller_term ? a.s : b.s, large = a_is_smaller_term ? b.s : a.s;
-    return {Math::min(a.m, b.m), Math::fma(small, factor, large)};
+    return {Math<M>::min(a.m, b.m), Math<T>::fma(small, factor, large)};
   }
 
-  template <bool kGeneral>
-  SOFTDTW_HD Entry<T> step(Entry<T> from) const {
-    return kGeneral ? Entry<T>{from.m + penalty.m, from.s * penalty.s} : from;
+  SOFTDTW_HD Cell step(Cell from) const {
+    return kGeneral ? Cell{from.m + penalty.m, from.s * penalty.s} : from;
   }
 
   // (1), (2). left and diag come from the previous column, so their sum is off the chain that runs down the rows.
-  // kGeneral: with the penalty, and costs of any size.
-  template <bool kGeneral>
-  SOFTDTW_HD Entry<T> cell(Entry<T> diag, Entry<T> up, Entry<T> left, T cost) const {
-    const Entry<T> own = split<kGeneral>(cost, scale);
-    const Entry<T> sum = add(add(step<kGeneral>(left), diag), step<kGeneral>(up));
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost) const {
+    const Cell own = split(cost, scale);
+    const Cell sum = add(add(step(left), diag), step(up));
     return {sum.m + own.m, sum.s * own.s};
   }
 
   // The same cell, and the normalised weights of (3) and (4): E of this cell flows back to its predecessors in these shares.
-  template <bool kGeneral>
-  SOFTDTW_HD Entry<T> cell(Entry<T> diag, Entry<T> up, Entry<T> left, T cost, Weights<T>& weights) const {
-    const Entry<T> own = split<kGeneral>(cost, scale);
-    left = step<kGeneral>(left);
-    up = step<kGeneral>(up);
-    const T first = left.m - diag.m;
-    const T first_factor = Math::exp2(-Math::abs(first));
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost, Weights<T>& weights) const {
+    const Cell own = split(cost, scale);
+    left = step(left);
+    up = step(up);
+    const T first = static_cast<T>(left.m - diag.m);
+    const T first_factor = Math<T>::exp2(-Math<T>::abs(first));
     const T from_left = left.s * (first > T(0) ? first_factor : T(1));
-    const T from_diag = diag.s * (first > T(0) ? T(1) : first_factor);
-    const T m = Math::min(left.m, diag.m);
-    const T second = m - up.m;
-    const T second_factor = Math::exp2(-Math::abs(second));
+    const T both = Math<T>::fma(diag.s, first > T(0) ? T(1) : first_factor, from_left);
+    const M m = Math<M>::min(left.m, diag.m);
+    const T second = static_cast<T>(m - up.m);
+    const T second_factor = Math<T>::exp2(-Math<T>::abs(second));
     const T rest = second > T(0) ? second_factor : T(1);
     const T from_up = up.s * (second > T(0) ? T(1) : second_factor);
-    const T sum = Math::fma(from_left + from_diag, rest, from_up);
-    const T inverse = Math::reciprocal(sum);
+    const T sum = Math<T>::fma(both, rest, from_up);
+    const T inverse = Math<T>::reciprocal(sum);
     weights.up = from_up * inverse;
     weights.left = from_left * (rest * inverse);
-    weights.diag = from_diag * (rest * inverse);
-    return {Math::min(m, up.m) + own.m, sum * own.s};
+    return {Math<M>::min(m, up.m) + own.m, sum * own.s};
+  }
+
+  // The share of the diagonal predecessor. Rounding may leave the others with a little more than 1.
+  SOFTDTW_HD static T diagonal_share(const Weights<T>& weights) {
+    return Math<T>::max(T(1) - weights.up - weights.left, T(0));
   }
 };
 

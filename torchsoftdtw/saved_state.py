@@ -49,11 +49,11 @@ def _diagonal(batch, n, m, radius, dtype):
 
 
 def _strips(rows_per_thread, batch, n, m, radius, dtype):
-    steps = 16 if rows_per_thread == 1 else 8
+    steps = 16 if rows_per_thread == 2 and dtype.itemsize == 4 else 8
     rows = WARP * rows_per_thread
     width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
     chunks = _ceil_div(width + WARP, steps)
     strips = _ceil_div(n, rows)
-    snapshots = strips * chunks * WARP * (2 * rows_per_thread + 3)
-    edges = (strips - 1) * (chunks - WARP // steps) * (2 * steps + 1)
-    return dtype.itemsize * batch * (snapshots + edges)
+    snapshots = batch * strips * (chunks - 1) * WARP * ((rows_per_thread + 1) * dtype.itemsize + 4)
+    edges = batch * (strips - 1) * (chunks - WARP // steps) * (2 * steps * dtype.itemsize + 8)
+    return snapshots + edges + _ceil_div(4 * batch, 16) * 16

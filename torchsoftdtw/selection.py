@@ -16,8 +16,7 @@ WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
 TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
-TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread,
-TILED_TWO_ROWS = 256  # and from which it takes two, one otherwise
+TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise
 FLOAT64_ROWS = 2
 
 
@@ -84,4 +83,4 @@ def rows_per_thread(kernel, n, batch, dim, dtype):
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
-    return 4 if strips >= TILED_FOUR_ROWS else 2 if strips >= TILED_TWO_ROWS or dim >= MANY_DIMS else 1
+    return 4 if strips >= TILED_FOUR_ROWS else 2

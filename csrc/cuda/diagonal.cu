@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
     if (threadIdx.x == 0) value[pair] = T(NAN);
     return;
   }
-  using Recurrence = SoftDtw<double, DeviceMath<double>>;
-  const Recurrence recurrence = {1.0, Recurrence::split<true>(problem.warp_penalty * problem.scale, 1.0)};
+  using Recurrence = SoftDtw<double, double, DeviceMath, true>;
+  const Recurrence recurrence = {1.0, Recurrence::split(problem.warp_penalty * problem.scale, 1.0)};
   const Entry<double> nowhere = {Unreachable<double>::value, 1.0};
   weights += weights == nullptr ? 0 : pair * 3 * cells;
   recent += pair * 3 * problem.n;
@@ -75,12 +75,12 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
       const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * problem.scale);
       Weights<double> shares;
-      Entry<double> cell = recurrence.cell<true>(diag, up, left, cost, shares);
+      Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);
       now[row] = cell;
       if (weights != nullptr) {
         T* const to = weights + row - diagonal.first;
-        to[0] = static_cast<T>(shares.diag);
+        to[0] = static_cast<T>(Recurrence::diagonal_share(shares));
         to[cells] = static_cast<T>(shares.up);
         to[2 * cells] = static_cast<T>(shares.left);
       }

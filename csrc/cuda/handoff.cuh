@@ -11,6 +11,9 @@ namespace softdtw {
 
 using Progress = unsigned long long;
 
+// What a warp publishes that gives its pair up: whoever waits for it gives up too.
+constexpr Progress kAborted = ~Progress{0};
+
 __device__ __forceinline__ Progress progress_of(int round, int chunks) {
   return (static_cast<Progress>(round) << 32) | static_cast<unsigned>(chunks);
 }
@@ -20,7 +23,8 @@ __device__ __forceinline__ void publish(Progress* word, Progress progress) {
 }
 
 // Words in shared memory are polled with atomics too, so that racecheck can tell them from unordered accesses.
-__device__ __forceinline__ void wait_for(const Progress* word, Progress progress) {
+// Returns false for a word that says kAborted.
+__device__ __forceinline__ bool wait_for(const Progress* word, Progress progress) {
   const bool is_shared = __isShared(word);
   while (true) {
     Progress seen;
@@ -28,7 +32,7 @@ __device__ __forceinline__ void wait_for(const Progress* word, Progress progress
       asm volatile("atom.acquire.gpu.or.b64 %0, [%1], 0;" : "=l"(seen) : "l"(word) : "memory");
     else
       asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
-    if (seen >= progress) return;
+    if (seen >= progress) return seen != kAborted;
     __nanosleep(40);
   }
 }
@@ -38,8 +42,8 @@ struct Neighbour {
   Progress* word = nullptr;  // null: none, or the same warp, whose program order is enough
   int round = 0;
 
-  __device__ __forceinline__ void wait(int chunks) const {
-    if (word != nullptr) wait_for(word, progress_of(round, chunks));
+  __device__ __forceinline__ bool wait(int chunks) const {
+    return word == nullptr || wait_for(word, progress_of(round, chunks));
   }
 };
 

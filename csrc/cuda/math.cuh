@@ -26,7 +26,9 @@ struct DeviceMath<float> {
     asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
   }
+  __device__ static __forceinline__ float round(float a) { return rintf(a); }
   __device__ static __forceinline__ float min(float a, float b) { return fminf(a, b); }
+  __device__ static __forceinline__ float max(float a, float b) { return fmaxf(a, b); }
   __device__ static __forceinline__ float abs(float a) { return fabsf(a); }
   __device__ static __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
 };
@@ -36,7 +38,9 @@ struct DeviceMath<double> {
   __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
   __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
+  __device__ static __forceinline__ double round(double a) { return rint(a); }
   __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }
+  __device__ static __forceinline__ double max(double a, double b) { return fmax(a, b); }
   __device__ static __forceinline__ double abs(double a) { return fabs(a); }
   __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
 };
@@ -80,8 +84,9 @@ __device__ __forceinline__ bool is_unreachable(T m) {
   return m >= Unreachable<T>::value * T(0.5);
 }
 
-// Brings s back to [1, 2). A NaN or inf of s moves to m, where it stays.
-__device__ __forceinline__ void normalise(Entry<float>& entry) {
+// Brings s back to [1, 2). A NaN or inf of s makes m NaN.
+template <typename M>
+__device__ __forceinline__ void normalise(Entry<float, M>& entry) {
   const unsigned bits = __float_as_uint(entry.s);
   const float exponent = __uint_as_float(bits >> 23 | 0x4b000000u) - (8388608.0f + 127.0f);
   entry.m -= exponent + (entry.s - entry.s);
@@ -92,14 +97,6 @@ __device__ __forceinline__ void normalise(Entry<double>& entry) {
   const long long bits = __double_as_longlong(entry.s);
   entry.m -= static_cast<double>(static_cast<int>(bits >> 52) - 1023) + (entry.s - entry.s);
   entry.s = __longlong_as_double((bits & 0x000fffffffffffffll) | 0x3ff0000000000000ll);
-}
-
-// Ready-made costs are scaled where they are loaded, before limit_cost; the others inside the cell.
-template <typename T>
-__device__ __forceinline__ SoftDtw<T, DeviceMath<T>> recurrence_of(const Problem<T>& problem) {
-  using Recurrence = SoftDtw<T, DeviceMath<T>>;
-  const T scale = static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale);
-  return {scale, Recurrence::template split<true>(static_cast<T>(problem.warp_penalty * problem.scale), T(1))};
 }
 
 }  // namespace softdtw

@@ -3,11 +3,7 @@
 // Threads to work: block b is pair b; its W warps take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and
 // a round is W strips. Within a round warps run as a pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it
 // in the strip above. W = 1 for many pairs (no waiting at all), more for few.
-//
-// Memory without `saved`: between two warps of a round a ring of kRing groups of the edge (two rings by turns, since a warp
-// may start a round while the next warp still reads the last one), from the last warp of a round to the first of the next
-// one full row per pair, overwritten in place, since the reader is always ahead of the writer.
-#include "strip_backward.cuh"
+#include "engines.cuh"
 #include "strip_variant.h"
 
 namespace softdtw {
@@ -15,49 +11,46 @@ namespace {
 
 constexpr int kMostWarps = 4;
 
-template <class S>
+template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> ring,
-    Edges<S> row) {
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
+    Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
+  if (!Engine::kIsLinear && !is_mine<Engine>(verdicts, pair)) return;
+  if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kLinear;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_forward(value, pair);
   if (threadIdx.x == 0) words[warp] = 0;
   __syncthreads();
 
-  const bool keeps = saved.snapshots != nullptr;
   const int strips = strips_of<S>(extent);
   for (int strip = warp, round = 0; strip < strips; strip += warps, ++round) {
     ForwardStrip<S> job;
     job.pair = pair;
     job.strip = strip;
     job.round = round;
-    // The edge of strip s: in `saved`, or where s and s + 1 run side by side in the ring, otherwise in the row.
-    const auto edge_of = [&](int s) {
-      if (keeps) return Edge<S>(saved.edges, pair, s);
-      return s % warps == warps - 1 ? Edge<S>(row, pair, 0) : Edge<S>(ring, pair, s % (2 * warps));
-    };
-    job.above = edge_of(strip - 1 + (strip == 0));
-    job.own = edge_of(strip);
+    job.edges = edges;
     if (warps > 1) {
-      const int before = (warp + warps - 1) % warps, after = (warp + 1) % warps;
-      job.producer = {&words[before], round - (warp == 0)};
-      job.consumer = {&words[after], round + (after == 0)};
+      if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], round - (warp == 0)};
       job.own_word = &words[warp];
     }
-    forward_strip(problem, extent, job, saved, value);
+    if (!Engine::forward(problem, extent, job, saved, value)) {
+      if (threadIdx.x == 0) verdicts[pair] = Verdict::kRobust;
+      return;
+    }
   }
 }
 
-template <class S>
+template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, const Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
+  if (!is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_backward(problem, gradient, pair);
   if (threadIdx.x == 0) words[warp] = 0;
@@ -66,15 +59,15 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
   // Warp w takes the strips w, w + W, ... counted from the last one.
   const int strips = strips_of<S>(extent);
   for (int i = warp, round = 0; i < strips; i += warps, ++round) {
-    BackwardStrip<S> job;
+    BackwardStrip job;
     job.pair = pair;
     job.strip = strips - 1 - i;
     job.round = round;
     if (warps > 1) {
-      job.producer = {&words[(warp + warps - 1) % warps], round - (warp == 0)};
+      if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], round - (warp == 0)};
       job.own_word = &words[warp];
     }
-    backward_strip(problem, gradient, extent, job, saved, flows);
+    Engine::backward(problem, gradient, extent, job, saved, flows);
   }
 }
 
@@ -91,27 +84,22 @@ struct Stencil {
   static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
-    if (save) return 0;
-    const Sizes<S> sizes(problem);
-    return sizeof(T) *
-           (Edges<S>::scalars(problem.batch, 2 * kMostWarps, kRing) + Edges<S>::scalars(problem.batch, 1, sizes.chunks));
+    return save ? 0 : Row<S>::bytes(problem.batch, Sizes<S>(problem));
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    return sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim));
+    return sizeof(T) * table_scalars(problem) + Flows<S>::bytes(problem.batch, Sizes<S>(problem), problem.dim);
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
     const dim3 threads(kWarp, warps_for(problem.batch, sizes.strips));
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-    Edges<S> ring, row;
-    if (saved == nullptr) {
-      T* memory = static_cast<T*>(scratch);
-      ring = Edges<S>(memory, problem.batch, 2 * kMostWarps, kRing, true);
-      row = Edges<S>(memory + Edges<S>::scalars(problem.batch, 2 * kMostWarps, kRing), problem.batch, 1, sizes.chunks);
-    }
-    stencil_forward<S><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(problem, value, kept, ring, row);
+    const Row<S> row = saved != nullptr ? Row<S>(kept) : Row<S>(scratch, problem.batch, sizes);
+    each_engine<S, false>(problem, [&](auto engine) {
+      stencil_forward<decltype(engine)><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
+          problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr);
+    });
     return cudaGetLastError();
   }
 
@@ -123,7 +111,10 @@ struct Stencil {
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      stencil_backward<S><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(problem, target, kept, flows);
+      each_engine<S, false>(problem, [&](auto engine) {
+        stencil_backward<decltype(engine)><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
+            problem, target, kept, flows, linear_applies(problem) ? kept.verdicts : nullptr);
+      });
     });
   }
 };

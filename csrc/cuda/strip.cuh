@@ -1,4 +1,4 @@
-// Strips: the geometry and the saved state that the stencil and the tiled variant share.
+// Strips: the geometry and the memory that the stencil and the tiled variant share.
 //
 // A pair's table is cut into strips of 32 K rows, K = kRows. One warp sweeps a strip from left to right; lane l owns the K
 // rows from l K on and is at column first + t - l in step t, so a step is a skewed anti-diagonal of the strip and every
@@ -11,12 +11,9 @@
 //   ...
 //   lane 31                       31 32 ...      its last row is the strip's edge, the next strip's input
 //
-// Saved for backward: every lane's left column at the start of every chunk (a snapshot) and the edges. Backward rebuilds a
-// chunk from its snapshot, so no N x M tensor exists.
-//
-// Precision: entries are s 2^-m with a whole m (recurrence.h), which a lane keeps relative to a reference of its own, a whole
-// number renewed every chunk. float32 holds whole numbers up to 2^24, so all is exact but the rounding of s as long as the
-// costs that one lane sees in a chunk stay below 1e6 gamma or so; beyond that, m rounds as the costs themselves do.
+// Two engines sweep strips and use this memory each in its own way: linear.cuh, and robust.cuh for the pairs that linear
+// rejects. Saved for backward: the edges, and every lane's entries at the start of every chunk (a snapshot). Backward rebuilds a chunk from its snapshot, so no N x M tensor exists. Where nothing is
+// saved, a single row per pair is every strip's edge in turn: a strip reads a group of columns before it writes it.
 #pragma once
 
 #include "math.cuh"
@@ -30,10 +27,9 @@ template <typename T, int kRows_>
 struct Shape {
   using Scalar = T;
   static constexpr int kRows = kRows_;
-  static constexpr int kSteps = kRows == 1 ? 16 : 8;  // kRows * kSteps weights in registers in backward
+  static constexpr int kSteps = sizeof(T) == 4 && kRows <= 2 ? 16 : 8;  // what registers hold of a tile in backward
   static constexpr int kStripRows = kWarp * kRows;
   static constexpr int kSkewChunks = kWarp / kSteps;  // a strip's edge leaves lane 31 this many chunks after lane 0's
-  static constexpr int kSnapshot = 2 * kRows + 3;     // left column and diagonal neighbour, reference
 };
 
 // One strip of one pair: rows [first_row, first_row + kStripRows) and the columns of the band that they meet.
@@ -85,7 +81,7 @@ struct Surroundings {
 // torchsoftdtw/saved_state.py.
 template <class S>
 struct Sizes {
-  int64_t strips, chunks;
+  int64_t strips, chunks, groups;  // groups: of the whole table's columns
 
   template <typename T>
   explicit Sizes(const Problem<T>& problem) {
@@ -98,6 +94,7 @@ struct Sizes {
       width = banded < width ? banded : width;
     }
     chunks = (width + kWarp + S::kSteps - 1) / S::kSteps;
+    groups = (problem.m + S::kSteps - 1) / S::kSteps;
   }
 };
 
@@ -135,89 +132,126 @@ __device__ __forceinline__ void store_group(double* address, const double (&grou
     reinterpret_cast<double2*>(address)[i] = make_double2(group[2 * i], group[2 * i + 1]);
 }
 
-// A group of kSteps entries of a strip's last row.
-template <class S>
-struct Group {
-  using T = typename S::Scalar;
-  T m[S::kSteps], s[S::kSteps];
-  T reference;
-};
-
-// The last row of each strip, in groups of kSteps columns. Group g of a strip holds columns first_column + g kSteps onwards.
-// An edge keeps all its groups, or the latest kRing of them.
-constexpr int kRing = 8;
-
-template <class S>
-struct Edges {
-  using T = typename S::Scalar;
-  T* entries = nullptr;
-  T* references = nullptr;
-  int64_t slots = 0, length = 0;  // edges per pair, groups per edge
-  bool is_ring = false;
-
-  static int64_t scalars(int64_t batch, int64_t slots, int64_t length) {
-    return batch * slots * length * (2 * S::kSteps + 1);
-  }
-  Edges() = default;
-  Edges(T* memory, int64_t batch, int64_t slots_, int64_t length_, bool is_ring_ = false)
-      : entries(memory),
-        references(memory + batch * slots_ * length_ * 2 * S::kSteps),
-        slots(slots_),
-        length(length_),
-        is_ring(is_ring_) {}
-};
-
-// One edge of one pair.
+// A strip's last row: per column two scalars, per group of kSteps columns a reference that they are relative to.
 template <class S>
 struct Edge {
   using T = typename S::Scalar;
   T* entries = nullptr;
-  T* references = nullptr;
-  bool is_ring = false;
+  double* references = nullptr;
 
-  Edge() = default;
-  __device__ Edge(const Edges<S>& edges, int64_t pair, int64_t slot)
-      : entries(edges.entries + (pair * edges.slots + slot) * edges.length * 2 * S::kSteps),
-        references(edges.references + (pair * edges.slots + slot) * edges.length),
-        is_ring(edges.is_ring) {}
-  __device__ __forceinline__ int64_t place_of(int g) const { return is_ring ? g % kRing : g; }
+  __device__ __forceinline__ T* group(int g) const { return entries + static_cast<int64_t>(g) * 2 * S::kSteps; }
+};
 
-  __device__ __forceinline__ void read(int g, Group<S>& group) const {
-    const int64_t place = place_of(g);
-    load_group(entries + place * 2 * S::kSteps, group.m);
-    load_group(entries + place * 2 * S::kSteps + S::kSteps, group.s);
-    group.reference = __ldcg(references + place);
+// Edges of all pairs, either every strip's or a single row per pair that holds every strip's edge in turn. Groups count from
+// the strip's first column in the first case and from column 0 in the second.
+template <class S>
+struct Edges {
+  using T = typename S::Scalar;
+  T* entries = nullptr;
+  double* references = nullptr;
+  int64_t slots = 0, length = 0;  // edges per pair, groups per edge
+  bool in_turn = false;
+
+  static int64_t bytes(int64_t batch, int64_t slots, int64_t length) {
+    return batch * slots * length * (2 * S::kSteps * sizeof(T) + sizeof(double));
   }
-  __device__ __forceinline__ void write(int g, const Group<S>& group) const {
-    const int64_t place = place_of(g);
-    store_group(entries + place * 2 * S::kSteps, group.m);
-    store_group(entries + place * 2 * S::kSteps + S::kSteps, group.s);
-    references[place] = group.reference;
+  Edges() = default;
+  Edges(void* memory, int64_t batch, int64_t slots_, int64_t length_, bool in_turn_)
+      : entries(static_cast<T*>(memory)),
+        references(reinterpret_cast<double*>(entries + batch * slots_ * length_ * 2 * S::kSteps)),
+        slots(slots_),
+        length(length_),
+        in_turn(in_turn_) {}
+
+  __device__ Edge<S> of(int64_t pair, int index, const Strip<S>& strip) const {
+    const int64_t first = in_turn ? pair * length + strip.first_column / S::kSteps : (pair * slots + index) * length;
+    return {entries + first * 2 * S::kSteps, references + first};
   }
 };
 
-// Forward's saved state: snapshots, then the edges of all strips but the last. Without a band or lengths every byte is
-// written.
+// Which engine a pair's numbers come from.
+enum class Verdict : int { kLinear = 0, kRobust = 1 };
+
+// Forward's saved state: the snapshots of every chunk but the first, whose start is known; the edges of all strips but the
+// last; the verdicts. Without a band or lengths every byte is written.
+//
+// Linear: a snapshot is kRows + 1 entries per lane as the upper bits of float64, and the lane's exponent. Robust: every
+// second snapshot is kept in the place of two: whole numbers in that of the first chunk, fractions in that of the second,
+// and the lane's reference across both.
 template <class S>
 struct Saved {
   using T = typename S::Scalar;
-  T* snapshots = nullptr;
+  char* snapshots = nullptr;
   Edges<S> edges;
+  Verdict* verdicts = nullptr;
   int64_t strips = 0, chunks = 0;
 
+  static constexpr int64_t kWordBytes = sizeof(T) * kWarp * (S::kRows + 1);
+  static constexpr int64_t kChunkBytes = kWordBytes + sizeof(int) * kWarp;
+
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
-    const int64_t snapshots = batch * sizes.strips * sizes.chunks * kWarp * S::kSnapshot;
-    return sizeof(T) * (snapshots + Edges<S>::scalars(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks));
+    return batch * sizes.strips * (sizes.chunks - 1) * kChunkBytes +
+           Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks) + (batch * sizeof(Verdict) + 15) / 16 * 16;
   }
   Saved() = default;
   Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : snapshots(static_cast<T*>(memory)), strips(sizes.strips), chunks(sizes.chunks) {
-    T* const after_snapshots = snapshots + batch * strips * chunks * kWarp * S::kSnapshot;
-    edges = Edges<S>(after_snapshots, batch, strips - 1, chunks - S::kSkewChunks);
+      : snapshots(static_cast<char*>(memory)), strips(sizes.strips), chunks(sizes.chunks) {
+    char* next = snapshots + batch * strips * (chunks - 1) * kChunkBytes;
+    const int64_t groups = chunks - S::kSkewChunks;
+    edges = Edges<S>(next, batch, strips - 1, groups, false);
+    next += Edges<S>::bytes(batch, strips - 1, groups);
+    verdicts = reinterpret_cast<Verdict*>(next);
   }
 
-  __device__ T* snapshot(int64_t pair, int strip, int chunk) const {
-    return snapshots + ((pair * strips + strip) * chunks + chunk) * (kWarp * S::kSnapshot);
+  // Chunks count from 1.
+  __device__ char* chunk(int64_t pair, int strip, int chunk) const {
+    return snapshots + ((pair * strips + strip) * (chunks - 1) + chunk - 1) * kChunkBytes;
+  }
+  template <typename Word>
+  __device__ static Word* words(char* chunk) {
+    return reinterpret_cast<Word*>(chunk);
+  }
+  __device__ static int* references(char* chunk) { return reinterpret_cast<int*>(chunk + kWordBytes); }
+};
+
+// The edges and verdicts of a forward pass: those of `saved`, or, where nothing is saved, one row per pair.
+template <class S>
+struct Row {
+  Edges<S> edges;
+  Verdict* verdicts;
+
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
+    return Edges<S>::bytes(batch, 1, sizes.groups) + batch * sizeof(Verdict);
+  }
+  explicit Row(const Saved<S>& saved) : edges(saved.edges), verdicts(saved.verdicts) {}
+  Row(void* memory, int64_t batch, const Sizes<S>& sizes)
+      : edges(memory, batch, 1, sizes.groups, true),
+        verdicts(reinterpret_cast<Verdict*>(static_cast<char*>(memory) + Edges<S>::bytes(batch, 1, sizes.groups))) {}
+};
+
+// What flows back up through the strips' upper edges in backward: a single row per pair, written group by group by a strip
+// after it has read what the strip below wrote there. Groups count from column 0.
+template <class S>
+struct Flows {
+  using T = typename S::Scalar;
+  double* values = nullptr;
+  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  int64_t strips = 0, groups = 0;
+
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
+    return batch * (sizes.groups * S::kSteps * sizeof(double) + (dim > 1 ? sizes.strips * dim * kWarp * sizeof(T) : 0));
+  }
+  Flows(void* memory, int64_t batch, const Sizes<S>& sizes)
+      : values(static_cast<double*>(memory)),
+        carries(reinterpret_cast<T*>(values + batch * sizes.groups * S::kSteps)),
+        strips(sizes.strips),
+        groups(sizes.groups) {}
+
+  __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
+    return carries + (pair * strips + strip) * dim * kWarp;
+  }
+  __device__ double* group(int64_t pair, const Strip<S>& strip, int g) const {
+    return values + (pair * groups + strip.first_column / S::kSteps + g) * S::kSteps;
   }
 };
 

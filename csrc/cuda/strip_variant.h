@@ -14,9 +14,7 @@ auto with_shape(int rows_per_thread, F&& f) {
   if constexpr (std::is_same_v<T, double>) {
     return f(Shape<T, 2>{});
   } else {
-    if (rows_per_thread == 1) return f(Shape<T, 1>{});
-    if (rows_per_thread == 2) return f(Shape<T, 2>{});
-    return f(Shape<T, 4>{});
+    return rows_per_thread == 2 ? f(Shape<T, 2>{}) : f(Shape<T, 4>{});
   }
 }
 
@@ -26,7 +24,7 @@ Variant<T> strip_variant(const char* name) {
   Variant<T> variant;
   variant.name = name;
   variant.supports_rows = [](int rows) {
-    return std::is_same_v<T, double> ? rows == 2 : rows == 1 || rows == 2 || rows == 4;
+    return rows == 2 || (rows == 4 && std::is_same_v<T, float>);
   };
   variant.saved_bytes = [](const Problem<T>& problem, int rows) {
     return with_shape<T>(rows, [&](auto shape) { return Kernels<decltype(shape)>::saved_bytes(problem); });

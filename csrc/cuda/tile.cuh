@@ -1,4 +1,4 @@
-// A lane's tile of a chunk (strip.cuh): where it lies, the costs in it, and the lane's state from one chunk to the next.
+// A lane's tile of a chunk (strip.cuh): where it lies, and the costs in it.
 #pragma once
 
 #include "strip.cuh"
@@ -9,8 +9,10 @@ namespace softdtw {
 template <class S>
 struct Place {
   int row, column;  // the lane's first cell
-  bool in_table;    // every cell of the chunk is in rows [0, n) and columns [0, m)
+  bool in_columns;  // every lane's columns are in [0, m)
+  bool in_table;    // and the rows in [0, n)
   bool in_band;     // no cell is left of the table or outside the band; cells below or right of the table do no harm
+  bool is_entered;  // and the same holds for the columns just left of the chunk
 
   __device__ Place(const Strip<S>& strip, const Extent& extent, int chunk, int lane) {
     const int start = strip.first_column + chunk * S::kSteps;
@@ -18,8 +20,10 @@ struct Place {
     column = start - lane;
     const int leftmost = start - (kWarp - 1), rightmost = start + S::kSteps - 1;
     const int last_row = strip.first_row + S::kStripRows - 1;
-    in_table = leftmost >= 0 && rightmost < extent.m && last_row < extent.n;
+    in_columns = leftmost >= 0 && rightmost < extent.m;
+    in_table = in_columns && last_row < extent.n;
     in_band = leftmost >= 0 && rightmost - strip.first_row <= extent.high && leftmost - last_row >= extent.low;
+    is_entered = in_band && leftmost >= 1 && leftmost - 1 - last_row >= extent.low;
   }
   __device__ bool holds(const Extent& extent, int k, int t) const {
     return column + t >= 0 && extent.in_band(row + k, column + t);
@@ -133,72 +137,81 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   return bound;
 }
 
-// A lane's state between chunks, s in [1, 2): its rows at the column it has just left, and the neighbour row's entry one
-// column before.
+// Costs from any number of dimensions, or ready-made ones, all of a tile at once.
 template <class S>
-struct Lane {
+struct DenseTile {
   using T = typename S::Scalar;
-  Entry<T> left[S::kRows];
-  Entry<T> diag;
-  T reference;
+  static constexpr bool kUnivariate = false;
+  const Problem<T>& problem;
+  const Extent& extent;
+  const int64_t pair;
+  T costs[S::kRows][S::kSteps];
+  T reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
-  // All of it, word by word, the lanes side by side.
-  template <class Word, class F>
-  __device__ __forceinline__ static void each_word(Word& state, F&& f) {
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      f(2 * k, state.left[k].m);
-      f(2 * k + 1, state.left[k].s);
-    }
-    f(2 * S::kRows, state.diag.m);
-    f(2 * S::kRows + 1, state.diag.s);
-    f(2 * S::kRows + 2, state.reference);
-  }
+  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair_, int, T)
+      : problem(problem_), extent(extent_), pair(pair_) {}
+  __device__ __forceinline__ void fetch(const Place<S>&) {}
+  __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, pair, costs); }
+  __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
 };
 
-// The edge above a chunk, for lane 0; the other lanes get theirs from the lane above.
+// Squared differences of series of one dimension, from registers. With a `factor` other than 0 the series are first moved by
+// an origin near both and scaled, so that the costs come in another unit; that rounds, and is for costs that are not huge.
 template <class S>
-__device__ __forceinline__ Group<S> no_group() {
-  Group<S> group;
-#pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) {
-    group.m[t] = Unreachable<typename S::Scalar>::value;
-    group.s[t] = 1;
-  }
-  group.reference = 0;
-  return group;
-}
-
-// Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
-// of the nearest lane above that one has.
-template <class S>
-__device__ __forceinline__ void renew_reference(Lane<S>& state, int lane, typename S::Scalar top_reference) {
+struct UnivariateTile {
   using T = typename S::Scalar;
-  normalise(state.diag);
-  T lowest = state.diag.m;
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) {
-    normalise(state.left[k]);
-    lowest = DeviceMath<T>::min(lowest, state.left[k].m);
-  }
-  const bool reached = !is_unreachable(lowest);
-  const T before = state.reference;
-  T renewed = reached ? before + lowest : (lane == 0 ? top_reference : before);
-  const unsigned reached_lanes = __ballot_sync(kAllLanes, reached) | 1u;
-  const T nearest = __shfl_sync(kAllLanes, renewed, 31 - __clz(reached_lanes & ((2u << lane) - 1u)));
-  if (!reached) renewed = nearest;
-  const T shift = reached ? renewed - before : T(0);
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.left[k].m -= shift;
-  state.diag.m -= shift;
-  state.reference = renewed;
-}
+  static constexpr bool kUnivariate = true;
+  T x[S::kRows], y[S::kSteps], next[S::kSteps];
+  T unordered = 0;  // NaN if x is not finite
+  T reach = 0, x_lowest, x_highest, origin = 0, factor;
+  const T* line;
+  const int64_t stride;
+  const int last;
 
-// What turns an m of the lane above (of the edge, for lane 0) into this lane's unit.
+  __device__ UnivariateTile(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, T factor_)
+      : factor(factor_), line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
+    const View<const T> rows = problem.x.pair(pair);
+    if (factor != T(0)) origin = line[0];
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
+      if (factor != T(0)) x[k] = (x[k] - origin) * factor;
+      x_lowest = k == 0 ? x[k] : min(x_lowest, x[k]);
+      x_highest = k == 0 ? x[k] : max(x_highest, x[k]);
+      unordered += x[k] - x[k];
+    }
+  }
+  // Starts the loads of a chunk's columns, ahead of use.
+  __device__ __forceinline__ void fetch(const Place<S>& place) {
+    if (place.in_columns && stride == 1) {
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) next[t] = line[place.column + t];
+    } else {
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) next[t] = line[min(max(place.column + t, 0), last) * stride];
+    }
+  }
+  __device__ __forceinline__ void use(const Place<S>&) {
+    T lowest = 0, highest = 0, sum = unordered;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      y[t] = factor != T(0) ? (next[t] - origin) * factor : next[t];
+      lowest = t == 0 ? y[t] : min(lowest, y[t]);
+      highest = t == 0 ? y[t] : max(highest, y[t]);
+      sum += y[t];
+    }
+    reach = max(x_highest - lowest, highest - x_lowest);
+    reach *= reach;
+    if (!(DeviceMath<T>::abs(sum) < T(INFINITY))) reach = NAN;  // min and max pass over a NaN
+  }
+  __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
+  __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
+};
+
 template <typename T>
-__device__ __forceinline__ T reference_above(int lane, T own, T top_reference) {
-  const T above = __shfl_up_sync(kAllLanes, own, 1);
-  return (lane == 0 ? top_reference : above) - own;
+bool is_univariate(const Problem<T>& problem) {
+  return problem.cost == Cost::kSqEuclidean && problem.dim == 1;
 }
 
 }  // namespace softdtw

@@ -5,19 +5,15 @@
 // last warp hands its edge through global memory to whichever block holds the next ticket of the pair. A block waits only
 // for earlier tickets, which have started, so any number of blocks may be resident (the idea of PeerWave, Belviranli et al.,
 // ICS 2015).
-//
-// Memory without `saved`: rings between the warps of a block, and for the edges between blocks a fixed number of full rows
-// per pair, reused once the block that reads a row has finished: O(N + M).
-#include "strip_backward.cuh"
+#include "engines.cuh"
 #include "strip_variant.h"
 
 namespace softdtw {
 namespace {
 
 constexpr int kForwardWarps = 8, kBackwardWarps = 4;
-constexpr int64_t kRowsInFlight = 112;  // blocks that may be at work on a pair at once before they wait for each other
 
-// Zeroed before every launch.
+// Zeroed before every launch; each engine has its own.
 struct Tickets {
   Progress* words;  // (pair, group of strips): chunks done by the group's last warp
   unsigned* next;
@@ -34,16 +30,17 @@ __device__ unsigned take_ticket(const Tickets& tickets) {
   return ticket;
 }
 
-template <class S>
+template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> ring,
-    Edges<S> rows, Tickets tickets, int64_t groups) {
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
+    Verdict* verdicts, Tickets tickets, int64_t groups) {
   __shared__ Progress words[kForwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
+  if (!Engine::kIsLinear && !is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -52,45 +49,29 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
   const int strips = strips_of<S>(extent), strip = group * kForwardWarps + warp;
   if (strip >= strips) return;
 
-  const bool keeps = saved.snapshots != nullptr;
   Progress* const pair_words = tickets.words + pair * groups;
-  const auto edge_of = [&](int s) {
-    if (keeps) return Edge<S>(saved.edges, pair, s);
-    return s % kForwardWarps == kForwardWarps - 1 ? Edge<S>(rows, pair, s / kForwardWarps % rows.slots)
-                                                  : Edge<S>(ring, pair, s);
-  };
   ForwardStrip<S> job;
   job.pair = pair;
   job.strip = strip;
-  job.above = edge_of(strip - 1 + (strip == 0));
-  job.own = edge_of(strip);
+  job.edges = edges;
   job.own_word = &words[warp];
   if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
-  if (warp < kForwardWarps - 1) {
-    job.consumer = {&words[warp + 1], 0};
-  } else {
-    job.far_word = pair_words + group;
-    // The row was last read by the group after the one that wrote it.
-    const int64_t reader = group - rows.slots + 1;
-    if (!keeps && reader >= 1) {
-      const Strip<S> last(extent, static_cast<int>(reader) * kForwardWarps + kForwardWarps - 1);
-      Neighbour{pair_words + reader, 0}.wait(last.chunks);
-    }
-  }
-  forward_strip(problem, extent, job, saved, value);
+  if (warp == kForwardWarps - 1) job.far_word = pair_words + group;
+  if (!Engine::forward(problem, extent, job, saved, value) && threadIdx.x == 0) verdicts[pair] = Verdict::kRobust;
 }
 
-template <class S>
+template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, Tickets tickets,
-    int64_t groups) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, const Verdict* verdicts,
+    Tickets tickets, int64_t groups) {
   __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
+  if (!is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);
@@ -101,13 +82,13 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scal
   if (strip < 0) return;
 
   Progress* const pair_words = tickets.words + pair * groups;
-  BackwardStrip<S> job;
+  BackwardStrip job;
   job.pair = pair;
   job.strip = strip;
   job.own_word = &words[warp];
   if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
   if (warp == kBackwardWarps - 1) job.far_word = pair_words + group;
-  backward_strip(problem, gradient, extent, job, saved, flows);
+  Engine::backward(problem, gradient, extent, job, saved, flows);
 }
 
 template <class S>
@@ -115,10 +96,6 @@ struct Tiled {
   using T = typename S::Scalar;
 
   static int64_t groups_of(const Sizes<S>& sizes, int warps) { return (sizes.strips + warps - 1) / warps; }
-  static int64_t rows_of(const Sizes<S>& sizes) {
-    const int64_t groups = groups_of(sizes, kForwardWarps);
-    return groups < kRowsInFlight ? groups : kRowsInFlight;
-  }
   // Tickets come first in scratch memory, padded to keep what follows aligned.
   static int64_t ticket_bytes(const Problem<T>& problem, int64_t groups) {
     return (Tickets::bytes(problem.batch, groups) + 255) / 256 * 256;
@@ -128,34 +105,34 @@ struct Tiled {
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     const Sizes<S> sizes(problem);
-    const int64_t edges = Edges<S>::scalars(problem.batch, sizes.strips, kRing) +
-                          Edges<S>::scalars(problem.batch, rows_of(sizes), sizes.chunks);
-    return ticket_bytes(problem, groups_of(sizes, kForwardWarps)) + (save ? 0 : sizeof(T) * edges);
+    return 2 * ticket_bytes(problem, groups_of(sizes, kForwardWarps)) + (save ? 0 : Row<S>::bytes(problem.batch, sizes));
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
     const Sizes<S> sizes(problem);
-    return ticket_bytes(problem, groups_of(sizes, kBackwardWarps)) +
-           sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, sizes, problem.dim));
+    return 2 * ticket_bytes(problem, groups_of(sizes, kBackwardWarps)) + sizeof(T) * table_scalars(problem) +
+           Flows<S>::bytes(problem.batch, sizes, problem.dim);
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
     const int64_t groups = groups_of(sizes, kForwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    const Tickets tickets(scratch, problem.batch, groups);
-    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, groups), stream);
+    char* memory = static_cast<char*>(scratch);
+    const int64_t bytes = ticket_bytes(problem, groups);
+    cudaError_t error = cudaMemsetAsync(memory, 0, 2 * bytes, stream);
     if (error != cudaSuccess) return error;
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-    Edges<S> ring, rows;
-    if (saved == nullptr) {
-      T* memory = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, groups));
-      ring = Edges<S>(memory, problem.batch, sizes.strips, kRing, true);
-      rows = Edges<S>(
-          memory + Edges<S>::scalars(problem.batch, sizes.strips, kRing), problem.batch, rows_of(sizes), sizes.chunks);
-    }
-    tiled_forward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
-        problem, value, kept, ring, rows, tickets, groups);
+    const Row<S> row = saved != nullptr ? Row<S>(kept) : Row<S>(memory + 2 * bytes, problem.batch, sizes);
+    static_assert(static_cast<int>(Verdict::kLinear) == 0);
+    error = cudaMemsetAsync(row.verdicts, 0, problem.batch * sizeof(Verdict), stream);
+    if (error != cudaSuccess) return error;
+    each_engine<S, true>(problem, [&](auto engine) {
+      tiled_forward<decltype(engine)><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
+          problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr,
+          Tickets(memory, problem.batch, groups), groups);
+      memory += bytes;
+    });
     return cudaGetLastError();
   }
 
@@ -164,15 +141,20 @@ struct Tiled {
     const Sizes<S> sizes(problem);
     const int64_t groups = groups_of(sizes, kBackwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    const Tickets tickets(scratch, problem.batch, groups);
-    const cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem, groups), stream);
+    char* memory = static_cast<char*>(scratch);
+    const int64_t bytes = ticket_bytes(problem, groups);
+    const cudaError_t error = cudaMemsetAsync(memory, 0, 2 * bytes, stream);
     if (error != cudaSuccess) return error;
-    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, groups));
+    T* const table = reinterpret_cast<T*>(memory + 2 * bytes);
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      tiled_backward<S><<<static_cast<unsigned>(blocks), dim3(kWarp, kBackwardWarps), 0, stream>>>(
-          problem, target, kept, flows, tickets, groups);
+      each_engine<S, true>(problem, [&](auto engine) {
+        tiled_backward<decltype(engine)><<<static_cast<unsigned>(blocks), dim3(kWarp, kBackwardWarps), 0, stream>>>(
+            problem, target, kept, flows, linear_applies(problem) ? kept.verdicts : nullptr,
+            Tickets(memory, problem.batch, groups), groups);
+        memory += bytes;
+      });
     });
   }
 };

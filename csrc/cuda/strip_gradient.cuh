@@ -1,13 +1,14 @@
-// One warp goes back over one strip (strip.cuh): every chunk is rebuilt from its snapshot, (3) and (4) run over it in
-// reverse, and (5) adds to dx and dy. Strips go from the last to the first, chunks from right to left.
+// From a chunk's E to gradients, for both engines: (5) in the lanes that hold the chunk, or E into a table.
 //
 // Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and
-// on to the strip above through memory, so every sum has one fixed order and needs no atomics. Many dimensions (uses_table):
-// E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
+// on to the strip above through dy itself, so every sum has one fixed order and needs no atomics. Many dimensions
+// (uses_table): E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
 #pragma once
 
+#include <type_traits>
+
 #include "series_gradient.cuh"
-#include "strip_forward.cuh"
+#include "tile.cuh"
 
 namespace softdtw {
 
@@ -45,38 +46,6 @@ cudaError_t run_backward(
   const cudaError_t error = cudaGetLastError();
   return error != cudaSuccess ? error : launch_series_gradients(problem, gradient, table, stream);
 }
-
-// E on its way from strip to strip: group g holds what flows up from columns first_column + g kSteps onwards.
-template <class S>
-struct Flows {
-  using T = typename S::Scalar;
-  T* values = nullptr;
-  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
-  int64_t strips = 0, chunks = 0;
-
-  static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
-    return batch * sizes.strips * (sizes.chunks * S::kSteps + (dim > 1 ? dim * kWarp : 0));
-  }
-  Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(memory),
-        carries(memory + batch * sizes.strips * sizes.chunks * S::kSteps),
-        strips(sizes.strips),
-        chunks(sizes.chunks) {}
-
-  __device__ T* group(int64_t pair, int strip, int g) const {
-    return values + ((pair * strips + strip) * chunks + g) * S::kSteps;
-  }
-};
-
-template <class S>
-struct BackwardStrip {
-  int64_t pair;
-  int strip;
-  Neighbour producer;  // the strip below
-  Progress* own_word = nullptr;
-  Progress* far_word = nullptr;
-  int round = 0;
-};
 
 // E / C, the part of euclidean's dC/dx that differs from cell to cell but not from coordinate to coordinate.
 template <class S>
@@ -164,98 +133,124 @@ __device__ __forceinline__ void store_alignment(
         out.at(place.row + k, place.column + t) = alignment[k][t] * scale;
 }
 
-// Brings a line of device memory into L2, ahead of its use.
-constexpr int kSnapshotsAhead = 2;
+// Takes the E of a tile cell by cell, from right to left, and column by column, and leaves the gradients. Univariate: sums
+// in registers, for squared differences. `scale` is what E times the tile's difference is multiplied by.
+template <class S>
+struct UnivariateSink {
+  using T = typename S::Scalar;
+  T* const dx;
+  T* const dy;
+  const Columns columns;
+  const T scale;
+  const int lane;
+  T rows[S::kRows] = {}, column = 0, carry = 0, from_below[S::kSteps];
+  T* line = nullptr;
+  int left_to = 0;
 
-__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+  __device__ UnivariateSink(
+      const Problem<T>&, const Gradient<T>& gradient, const Extent&, int64_t pair, int lane_, const Columns& columns_, T scale_,
+      T* /* carries */)
+      : dx(gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data),
+        dy(gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data),
+        columns(columns_),
+        scale(scale_),
+        lane(lane_) {}
+  __device__ __forceinline__ void begin(const Place<S>& place) {
+    const int from = columns.taken_from - place.column;
+    const unsigned taken = lane == kWarp - 1 && dy != nullptr ? max(0, columns.taken_to - columns.taken_from) : 0;
+    line = dy + place.column;
+    left_to = lane == 0 && dy != nullptr ? columns.left_to - place.column : 0;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) from_below[t] = static_cast<unsigned>(t - from) < taken ? __ldcg(line + t) : T(0);
+  }
+  template <class Tile>
+  __device__ __forceinline__ void cell(const Tile& tile, int k, int t, T e) {
+    const T difference = tile.difference(k, t);
+    rows[k] = DeviceMath<T>::fma(e, difference, rows[k]);
+    column = DeviceMath<T>::fma(e, difference, column);
+  }
+  __device__ __forceinline__ void step(int t) {
+    const T from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
+    carry = DeviceMath<T>::fma(column, -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
+    column = 0;
+    if (t < left_to) line[t] = carry;
+  }
+  __device__ __forceinline__ void end(const Place<S>&, bool) {}
+  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent) {
+    const int row = strip.first_row + lane * S::kRows;
+    if (dx == nullptr) return;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+      if (row + k < extent.n) dx[row + k] = rows[k] * scale;
+  }
+};
+
+// Any number of dimensions, any cost.
+template <class S>
+struct DenseSink {
+  using T = typename S::Scalar;
+  const Problem<T>& problem;
+  const Gradient<T>& gradient;
+  const Extent& extent;
+  const int64_t pair;
+  const int lane;
+  const Columns columns;
+  const T scale;
+  T* const carries;
+  T alignment[S::kRows][S::kSteps], carry = 0;
+
+  __device__ DenseSink(
+      const Problem<T>& problem_, const Gradient<T>& gradient_, const Extent& extent_, int64_t pair_, int lane_,
+      const Columns& columns_, T scale_, T* carries_)
+      : problem(problem_),
+        gradient(gradient_),
+        extent(extent_),
+        pair(pair_),
+        lane(lane_),
+        columns(columns_),
+        scale(scale_),
+        carries(carries_) {}
+  __device__ __forceinline__ void begin(const Place<S>&) {}
+  template <class Tile>
+  __device__ __forceinline__ void cell(const Tile&, int k, int t, T e) {
+    alignment[k][t] = e;
+  }
+  __device__ __forceinline__ void step(int) {}
+  __device__ __forceinline__ void end(const Place<S>& place, bool first_visit) {
+    if (problem.cost == Cost::kEuclidean) divide_by_costs(problem, extent, pair, place, alignment);
+    if (gradient.cost.data != nullptr) {
+      // A table of E is scaled where it is multiplied, a gradient of ready-made costs is final.
+      const T factor = problem.cost == Cost::kMatrix ? scale : problem.cost == Cost::kSqEuclidean ? T(2) : T(1);
+      return store_alignment(gradient, extent, pair, place, factor, alignment);
+    }
+    const SeriesTile<S> series(problem, extent, place, pair);
+    const auto accumulate = [&](auto share) {
+      accumulate_series(
+          series, gradient, extent, pair, lane, place, first_visit, columns, scale, alignment, carry, carries, share);
+    };
+    if (problem.cost == Cost::kCityblock)
+      accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });
+    else
+      accumulate([](T difference) { return difference; });
+  }
+  __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
+};
+
+template <class S, class Tile>
+using SinkOf = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
 
 template <class S>
-__device__ void backward_strip(
-    const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
-    const BackwardStrip<S>& job, const Saved<S>& saved, const Flows<S>& flows) {
-  using T = typename S::Scalar;
-  const int lane = threadIdx.x;
-  const auto recurrence = recurrence_of(problem);
-  const Surroundings<S> around(extent, job.strip);
-  const Strip<S>& strip = around.strip;
-  const int below_groups = around.is_last ? 0 : around.below.groups();
-  const Columns columns = {
+__device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, const Extent& extent) {
+  return {
       around.is_last ? extent.m : around.below.first_column, around.is_last ? 0 : around.below.end_column,
-      strip.end_column};
-  const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
+      around.strip.end_column};
+}
 
-  // A pair whose value is not a number has no gradient either.
-  const T value = gradient.value[job.pair];
-  const T scale = isfinite(value) ? gradient.grad_value[job.pair] : T(NAN);
-  const T constant = problem.cost == Cost::kSqEuclidean ? T(2) : T(1);
-  T* carries = flows.carries + (job.pair * flows.strips + job.strip) * problem.dim * kWarp;
-  const Edge<S> above_edge(saved.edges, job.pair, around.is_first ? 0 : job.strip - 1);
-  T carry = 0;
-  Flow<S> flow;
-
-  for (int chunk = last_chunk; chunk >= 0; --chunk) {
-    const Place<S> place(strip, extent, chunk, lane);
-    T costs[S::kRows][S::kSteps];
-    const T largest = load_costs(problem, extent, place, job.pair, costs) * recurrence.scale;
-    Lane<S> state;
-    const T* snapshot = saved.snapshot(job.pair, job.strip, chunk) + lane;
-    Lane<S>::each_word(state, [&](int i, T& word) { word = snapshot[i * kWarp]; });
-    if (chunk >= kSnapshotsAhead && lane < S::kSnapshot)
-      prefetch(saved.snapshot(job.pair, job.strip, chunk - kSnapshotsAhead) + lane * kWarp);
-
-    Group<S> top = no_group<S>();
-    const int group = chunk + around.above_offset;
-    if (!around.is_first && group < around.above.groups() && lane == 0) above_edge.read(group, top);
-    const T above = reference_above(lane, state.reference, top.reference);
-
-    Weights<T> weights[S::kRows][S::kSteps];
-    const bool plain = place.in_band && recurrence.penalty.m == T(0) && recurrence.penalty.s == T(1);
-    if (__all_sync(kAllLanes, plain && largest < Whole<T>::limit))
-      sweep_weights<false>(recurrence, extent, place, lane, top, above, costs, state, weights);
-    else
-      sweep_weights<true>(recurrence, extent, place, lane, top, above, costs, state, weights);
-
-    T below[S::kSteps];
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
-    // Lane 31's columns start one right of this group of the strip below.
-    const int below_group = chunk - S::kSkewChunks - around.below_offset;
-    if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
-      job.producer.wait(around.below.chunks - below_group);
-      load_group(flows.group(job.pair, job.strip + 1, below_group), below);
-    }
-    __syncwarp();
-
-    T out[S::kSteps], alignment[S::kRows][S::kSteps];
-    if (chunk == around.end_chunk)
-      sweep_reversed<true, S>(
-          weights, lane, lane == around.end_lane ? around.end_row : -1, around.end_time % S::kSteps, below, flow, out,
-          alignment);
-    else
-      sweep_reversed<false, S>(weights, lane, -1, -1, below, flow, out, alignment);
-
-    if (problem.cost == Cost::kEuclidean) divide_by_costs(problem, extent, job.pair, place, alignment);
-    if (gradient.cost.data != nullptr) {
-      store_alignment(gradient, extent, job.pair, place, problem.cost == Cost::kMatrix ? scale : constant, alignment);
-    } else {
-      const SeriesTile<S> series(problem, extent, place, job.pair);
-      const auto accumulate = [&](auto share) {
-        accumulate_series(
-            series, gradient, extent, job.pair, lane, place, chunk == last_chunk, columns, scale * constant, alignment,
-            carry, carries, share);
-      };
-      if (problem.cost == Cost::kCityblock)
-        accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });
-      else
-        accumulate([](T difference) { return difference; });
-    }
-
-    if (lane == 0) {
-      if (!around.is_first) store_group(flows.group(job.pair, job.strip, chunk), out);
-      if (job.own_word != nullptr) publish(job.own_word, progress_of(job.round, strip.chunks - chunk));
-      if (job.far_word != nullptr) publish(job.far_word, progress_of(0, strip.chunks - chunk));
-    }
-  }
+// What E times the difference is multiplied by. A pair whose value is not a number has no gradient either.
+template <typename T>
+__device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
+  const T scale = isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN);
+  return scale * (problem.cost == Cost::kSqEuclidean ? T(2) : T(1));
 }
 
 // The answer for lengths out of range, which only the device can see: no number of such a pair is to be trusted.

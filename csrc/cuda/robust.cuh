@@ -1,0 +1,192 @@
+// The robust engine: equations (1), (3) and (4) on entries s 2^-m with a whole m per cell (recurrence.h), right for every
+// gamma and every cost.
+//
+// A lane keeps m relative to a reference of its own, a whole float64 that is renewed every chunk. Where all that a lane holds
+// and meets in a chunk stays below 2^22 (is_narrow, a bound), m is float32 and exact, since float32 holds whole numbers up
+// to 2^24. Any other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the
+// only roundings are those of s, of the costs, and of m beyond 2^53.
+#pragma once
+
+#include "tile.cuh"
+
+namespace softdtw {
+
+template <class S, typename M>
+struct Lane {
+  using Cell = Entry<typename S::Scalar, M>;
+  Cell left[S::kRows];  // the lane's rows at the column it has just left
+  Cell diag;            // the row above them, one column before
+
+  __device__ __forceinline__ Cell& at(int i) { return i < S::kRows ? left[i < S::kRows ? i : 0] : diag; }
+  __device__ __forceinline__ const Cell& at(int i) const { return i < S::kRows ? left[i < S::kRows ? i : 0] : diag; }
+};
+
+// m of a cell that no path reaches, whatever type m has.
+template <class S>
+__device__ __forceinline__ constexpr typename S::Scalar nowhere() {
+  return Unreachable<typename S::Scalar>::value;
+}
+
+// The columns of the edge above a chunk, for lane 0. m is relative to the reference: a T, or, if `wide`, a float64 problem's
+// T or a float32 problem's int.
+template <class S>
+struct RobustTop {
+  using T = typename S::Scalar;
+  T m[S::kSteps], s[S::kSteps];
+  double reference = 0;
+  bool wide = false;
+
+  __device__ __forceinline__ RobustTop() {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      m[t] = nowhere<S>();
+      s[t] = 1;
+    }
+  }
+  // A reference is whole; a half added to it marks a wide group.
+  __device__ __forceinline__ void read(const Edge<S>& edge, int g) {
+    load_group(edge.group(g), m);
+    load_group(edge.group(g) + S::kSteps, s);
+    const double marked = __ldcg(edge.references + g);
+    reference = floor(marked);
+    wide = marked != reference;
+  }
+  __device__ __forceinline__ double wide_m(int t) const {
+    if constexpr (sizeof(T) == 4)
+      if (wide) return from_int(__float_as_int(m[t]));
+    return m[t];
+  }
+  // Whole numbers as ints, from half of their range on unreachable.
+  static constexpr int kFar = 1 << 30;
+  __device__ static __forceinline__ double from_int(int m) { return m >= kFar ? nowhere<S>() : m; }
+  __device__ static __forceinline__ int to_int(double m) { return static_cast<int>(fmin(m, static_cast<double>(kFar))); }
+};
+
+// Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
+// of the nearest lane above that one has.
+template <class S, typename M>
+__device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int lane, double top_reference) {
+  M lowest = static_cast<M>(nowhere<S>());
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) {
+    normalise(state.at(i));
+    lowest = DeviceMath<M>::min(lowest, state.at(i).m);
+  }
+  const bool reached = lowest < static_cast<M>(nowhere<S>()) / 2;
+  const unsigned reached_lanes = __ballot_sync(kAllLanes, reached);
+  if (reached) {
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) state.at(i).m -= lowest;
+    reference += static_cast<double>(lowest);
+  }
+  if (reached_lanes != kAllLanes) {
+    if (lane == 0 && !reached) reference = top_reference;
+    const double nearest = __shfl_sync(kAllLanes, reference, 31 - __clz((reached_lanes | 1u) & ((2u << lane) - 1u)));
+    if (!reached) reference = nearest;
+  }
+}
+
+// What turns an m of the lane above (of the edge, for lane 0) into this lane's unit.
+__device__ __forceinline__ double reference_above(int lane, double own, double top_reference) {
+  const double above = __shfl_up_sync(kAllLanes, own, 1);
+  return (lane == 0 ? top_reference : above) - own;
+}
+
+// Whether float32 holds every m of the coming chunk exactly. `highest_cost` bounds the costs, in the unit of m. With a
+// neighbour's reference far above its own a lane may count the neighbour's entries as unreachable: they are too small to
+// matter next to entries that all are below the limit.
+template <class S, typename M>
+__device__ __forceinline__ bool is_narrow(const Lane<S, M>& state, double above, typename S::Scalar highest_cost) {
+  constexpr double kLimit = Whole<typename S::Scalar>::limit / 2;
+  M lowest = state.left[0].m, highest = state.left[0].m;
+#pragma unroll
+  for (int k = 1; k < S::kRows; ++k) {
+    lowest = DeviceMath<M>::min(lowest, state.left[k].m);
+    highest = DeviceMath<M>::max(highest, state.left[k].m);
+  }
+  const M dead = static_cast<M>(nowhere<S>()) / 2;
+  const bool rows = highest < static_cast<M>(kLimit) || lowest >= dead;
+  const bool corner = state.diag.m < static_cast<M>(kLimit) || state.diag.m >= dead;
+  return rows && corner && above > -kLimit && highest_cost * (S::kRows + S::kSteps) < kLimit;
+}
+
+// Between the two widths of m; narrowing only what is_narrow accepts.
+template <class S, typename To, typename From>
+__device__ __forceinline__ Lane<S, To> convert(const Lane<S, From>& state) {
+  Lane<S, To> result;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) result.at(i) = {static_cast<To>(state.at(i).m), state.at(i).s};
+  return result;
+}
+
+// (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the
+// lane's last row before it. kGeneral: cells may lie outside the table.
+template <bool kGeneral, class S, typename M, class Visit, class Column>
+__device__ __forceinline__ void sweep_robust(
+    const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top, double above, Lane<S, M>& state,
+    Visit&& visit, Column&& column) {
+  using Cell = typename Lane<S, M>::Cell;
+  const M far = static_cast<M>(nowhere<S>());
+  const M shift = above < Whole<typename S::Scalar>::limit || kGeneral ? static_cast<M>(above) : far;
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    const Cell bottom = state.left[S::kRows - 1];
+    const M handed_m = __shfl_up_sync(kAllLanes, bottom.m, 1);
+    const auto handed_s = __shfl_up_sync(kAllLanes, bottom.s, 1);
+    const M top_m = kGeneral ? static_cast<M>(top.wide_m(t)) : static_cast<M>(top.m[t]);
+    Cell up = {(lane == 0 ? top_m : handed_m) + shift, lane == 0 ? top.s[t] : handed_s};
+    Cell diag = state.diag;
+    state.diag = up;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const Cell left = state.left[k];
+      up = visit(k, t, diag, up, left);
+      if (kGeneral && !place.holds(extent, k, t)) up = {far, 1};
+      state.left[k] = up;
+      diag = left;
+    }
+    column(t, bottom);
+  }
+}
+
+// What flows between chunks of the reversed sweep: shares of E on their way to cells not visited yet.
+template <class S>
+struct RobustFlow {
+  using T = typename S::Scalar;
+  T left[S::kRows] = {};  // from the column to the right, same row
+  T diag[S::kRows] = {};  // from the column to the right, row k: bound for row k - 1
+  T handed = 0;           // from the lane's first row to the lane above, at the column of the step before
+  T below_next = 0;       // lane 31: the first entry of the group of flows used before
+};
+
+// (3), (4) with the normalised weights: a cell's E is what its three successors hand it. `below` is what the strip below
+// hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell, `column(t, handed)`
+// every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
+// cell, where E is 1, may be here.
+template <bool kGeneral, class S, class Share, class Cell, class Column>
+__device__ __forceinline__ void sweep_robust_reversed(
+    const Weights<typename S::Scalar> (&weights)[S::kRows][S::kSteps], const Extent& extent, const Place<S>& place, int lane,
+    int end_row, int end_step, const typename S::Scalar (&below)[S::kSteps], RobustFlow<S>& flow, Share&& diagonal_share,
+    Cell&& cell, Column&& column) {
+  using T = typename S::Scalar;
+#pragma unroll
+  for (int t = S::kSteps - 1; t >= 0; --t) {
+    const T from_lane_below = __shfl_down_sync(kAllLanes, flow.handed, 1);
+    T handed = lane == kWarp - 1 ? (t + 1 < S::kSteps ? below[(t + 1) % S::kSteps] : flow.below_next) : from_lane_below;
+#pragma unroll
+    for (int k = S::kRows - 1; k >= 0; --k) {
+      T e = flow.left[k] + handed;
+      if (kGeneral && t == end_step && k == end_row) e = T(1);
+      if (kGeneral && !place.holds(extent, k, t)) e = T(0);
+      cell(k, t, e);
+      flow.left[k] = weights[k][t].left * e;
+      handed = DeviceMath<T>::fma(weights[k][t].up, e, flow.diag[k]);
+      flow.diag[k] = diagonal_share(weights[k][t]) * e;
+    }
+    flow.handed = handed;
+    column(t, handed);
+  }
+  flow.below_next = below[0];
+}
+
+}  // namespace softdtw

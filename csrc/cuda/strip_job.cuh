@@ -1,0 +1,50 @@
+// What a warp is told of the strip that it sweeps: the pair, the edges, and whom it waits for.
+#pragma once
+
+#include "handoff.cuh"
+#include "strip.cuh"
+
+namespace softdtw {
+
+// Who watches a strip's progress: a warp of its block, a warp of another block, or nobody.
+struct Watchers {
+  Progress* own_word = nullptr;
+  Progress* far_word = nullptr;
+  int round = 0;
+
+  __device__ __forceinline__ void publish(Progress progress) const {
+    if (own_word != nullptr) softdtw::publish(own_word, progress);
+    if (far_word != nullptr) softdtw::publish(far_word, progress);
+  }
+};
+
+template <class S>
+struct ForwardStrip : Watchers {
+  int64_t pair;
+  int strip;
+  Edges<S> edges;
+  Neighbour producer;  // the strip above
+};
+
+struct BackwardStrip : Watchers {
+  int64_t pair;
+  int strip;
+  Neighbour producer;  // the strip below
+};
+
+// Brings a line of device memory into L2, ahead of its use.
+constexpr int kSnapshotsAhead = 2;
+
+__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
+template <class S>
+__device__ __forceinline__ void prefetch_chunk(const char* chunk, int lane) {
+  if (lane * 128 < Saved<S>::kChunkBytes) prefetch(chunk + lane * 128);
+}
+
+template <class S>
+__device__ __forceinline__ void clear_chunk(char* chunk, int lane) {
+  for (int i = lane; i < Saved<S>::kChunkBytes / 4; i += kWarp) reinterpret_cast<int*>(chunk)[i] = 0;
+}
+
+}  // namespace softdtw
