@@ -49,11 +49,15 @@ def _diagonal(batch, n, m, radius, dtype):
 
 
 def _strips(rows_per_thread, batch, n, m, radius, dtype):
-    steps = 16 if rows_per_thread == 2 and dtype.itemsize == 4 else 8
+    steps = 8
+    single = dtype.itemsize == 4
+    stage = 4 if rows_per_thread == 2 and single else 2  # chunks between two snapshots
     rows = WARP * rows_per_thread
     width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
     chunks = _ceil_div(width + WARP, steps)
     strips = _ceil_div(n, rows)
-    snapshots = batch * strips * (chunks - 1) * WARP * ((rows_per_thread + 1) * dtype.itemsize + 4)
+    entries = rows_per_thread + 1
+    snapshot = WARP * (2 * entries * dtype.itemsize + (0 if single and entries >= 5 else 8))
+    snapshots = batch * strips * (_ceil_div(chunks, stage) - 1) * snapshot
     edges = batch * (strips - 1) * (chunks - WARP // steps) * (2 * steps * dtype.itemsize + 8)
     return snapshots + edges + _ceil_div(4 * batch, 16) * 16

@@ -12,6 +12,7 @@ struct LinearEngine {
   using S = S_;
   using T = typename S::Scalar;
   static constexpr bool kIsLinear = true;
+  static constexpr int kStageBytes = LinearStage<S, LinearTile<S, Tile, kSquared>>::kBytes;  // a warp's, in backward
 
   // False where the pair is given up.
   __device__ static bool forward(
@@ -30,6 +31,7 @@ struct RobustEngine {
   using S = S_;
   using T = typename S::Scalar;
   static constexpr bool kIsLinear = false;
+  static constexpr int kStageBytes = RobustStage<S>::kBytes;
 
   __device__ static bool forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved, T* value) {
@@ -55,18 +57,30 @@ bool linear_applies(const Problem<T>& problem) {
   return problem.n + problem.m < (int64_t{1} << 22);
 }
 
-// Calls launch(engine) for the engines that a problem needs, in order. Series of one dimension have tiles of their own in
+// Calls launch(engine), which returns an error, for the engines that a problem needs, in order. Series of one dimension have tiles of their own in
 // float32.
 template <class S, bool kSquared, class Launch>
-void each_engine(const Problem<typename S::Scalar>& problem, Launch&& launch) {
+cudaError_t each_engine(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   const auto both = [&](auto linear, auto robust) {
-    if (linear_applies(problem)) launch(linear);
-    launch(robust);
+    const cudaError_t error = linear_applies(problem) ? launch(linear) : cudaSuccess;
+    return error != cudaSuccess ? error : launch(robust);
   };
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (is_univariate(problem))
-      return both(LinearEngine<S, UnivariateTile<S>, kSquared>{}, RobustEngine<S, UnivariateTile<S>>{});
-  both(LinearEngine<S, DenseTile<S>, true>{}, RobustEngine<S, DenseTile<S>>{});
+      return both(LinearEngine<S, UnivariateTile<S, true>, kSquared>{}, RobustEngine<S, UnivariateTile<S, false>>{});
+  return both(LinearEngine<S, DenseTile<S>, true>{}, RobustEngine<S, DenseTile<S>>{});
+}
+
+// Launches a kernel of backward with its warps' shared memory.
+template <class Engine, class Kernel, class... Arguments>
+cudaError_t launch_backward(Kernel kernel, int64_t blocks, int warps, cudaStream_t stream, const Arguments&... arguments) {
+  const int bytes = warps * Engine::kStageBytes;
+  if (bytes > 40 * 1024) {  // with the static part more than what needs no permission
+    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error != cudaSuccess) return error;
+  }
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments...);
+  return cudaGetLastError();
 }
 
 // The answer for lengths out of range, which only the device can see.

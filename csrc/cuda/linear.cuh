@@ -1,29 +1,33 @@
-// The linear engine: equations (2) to (4) as they stand, in float64 with an exponent of its own per lane.
+// The linear engine: equations (2) to (4) as they stand, in float64 with an exponent of its own for every row.
 //
-// A lane holds a[i,j] as a' 2^reference, renewed every chunk so that its largest entry is near 1. A cell is then one
-// exponential (float32, or float64 where the problem is), two multiplications and two additions of positive numbers, and its
-// relative error stays near that of the exponential. Backward needs no weights: with f = w b / a[N,M] (scaled by
-// 2^reference, so that a' f' is free of units) each predecessor's E is its own a' times the sum of its successors' f'.
+// A lane holds a[i,j] as a' 2^e with one e per row, renewed every chunk so that a' in the column just left is in [1, 2). What
+// a row takes from the row above is multiplied by one factor, 2 to the difference of their exponents: a' = w (left + f (up +
+// diag)). A cell is then one exponential (float32, or float64 where the problem is), two multiplications and two additions of
+// positive numbers, and its relative error stays near that of the exponential. Backward needs no weights: with
+// u = w b / a[N,M], scaled by 2^e, each predecessor's E is its own a' times the sum of its successors' u'.
 //
-// What could go wrong is range alone, and it is checked for every cell that a path can reach:
-// - No a' is ever below 2^-kRange. In a chunk that a cell outside the table or the band may touch, every cell is looked at
-//   (the slow sweep). Elsewhere a cell is at least its left neighbour times w, so it is enough that every few columns
-//   (kCheck of a Tile) the lane's entries are above 2^(bound - kRange), where 2^-bound bounds the product of the weights of a
-//   row's cells up to the next check.
-// - A neighbour lane's entry that is flushed to zero when it is brought to this lane's exponent is below 2^-1022, and the
-//   cell that it would have been added to is at least 2^-960: what it adds is below 2^-62 of the cell. The share of E that
-//   it misses is as small, since both terms share every continuation.
-// - Overflow, and every NaN, stays: a cell is no smaller than a positive weight times each of its predecessors, so an
-//   infinity reaches the pair's last cell, whose value is looked at.
-// - f' <= 1 / (a' of any predecessor), so it cannot overflow, and where it is flushed to zero E is below 2^-50.
-// A pair that fails a check is rejected as a whole: its warps stop and robust.cuh computes it, in the same call.
+// What could go wrong is range alone, and that no path's number is lost is checked, never assumed:
+// - Within a chunk a row's entry is at least its left neighbour times w. Where every cell of a chunk and the column before it
+//   are in the table and the band, a' starts at 1 or more, so a' >= 2^-960, where the product of the weights of kSteps cells
+//   of a row is (Tile::in_range, a bound).
+// - What comes from the row above and is flushed to zero is below 2^-1022, in the unit of the cell that it would have been
+//   added to, which is at least 2^-960: it adds less than 2^-62 of the cell. The share of E that it misses is as small, since
+//   both terms share every continuation.
+// - A row may rise without a bound where the row above does, so a' may overflow. Infinity and NaN stay in their row to the
+//   chunk's end, since a cell is no smaller than its left neighbour times a positive weight: is_finite looks there.
+// - u' <= 1 / (a' of any predecessor, in the cell's unit), so it cannot overflow, and where it is flushed to zero E is below
+//   2^-50.
+// A chunk that fails the third check, or that a cell outside the table or the band may touch, takes the general sweep, where
+// every number has an exponent of its own (linear_general.cuh). A pair with costs out of range is rejected as a whole: its
+// warps stop and robust.cuh computes it, in the same call.
 #pragma once
 
 #include "tile.cuh"
+#include "wide.cuh"
 
 namespace softdtw {
 
-constexpr int kRange = 960, kBias = 1023;
+constexpr int kRange = 960;
 
 // The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127, which the checks reject.
 __device__ __forceinline__ double widen(float a) {
@@ -32,33 +36,6 @@ __device__ __forceinline__ double widen(float a) {
 }
 __device__ __forceinline__ double widen(double a) { return a; }
 
-// 2^e; 0 and infinity out of range.
-__device__ __forceinline__ double power_of_two(int e) {
-  return __hiloint2double(min(max(e + kBias, 0), 2 * kBias + 1) << 20, 0);
-}
-
-__device__ __forceinline__ double shuffle_up(double a) {
-  return __hiloint2double(
-      __shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
-}
-__device__ __forceinline__ double shuffle_down(double a) {
-  return __hiloint2double(
-      __shfl_down_sync(kAllLanes, __double2hiint(a), 1), __shfl_down_sync(kAllLanes, __double2loint(a), 1));
-}
-
-// A snapshot's word: in float32 problems the upper 32 bits of a positive float64, rounded to 21 bits of mantissa, an error
-// that does not add up, since every chunk starts from its own snapshot.
-__device__ __forceinline__ void pack(double a, unsigned& word) {
-  word = static_cast<unsigned>((__double_as_longlong(a) + (1ll << 30)) >> 31);
-}
-__device__ __forceinline__ void pack(double a, double& word) { word = a; }
-__device__ __forceinline__ double unpack(unsigned word) {
-  return __longlong_as_double(static_cast<long long>(word) << 31);
-}
-__device__ __forceinline__ double unpack(double word) { return word; }
-template <typename T>
-using PackedWord = std::conditional_t<sizeof(T) == 4, unsigned, double>;
-
 // The weights of a tile. In float32 one exponential reaches down to 2^-126; kSquared takes it of half the exponent and
 // squares it in float64, for costs up to twice as large.
 template <class S, class Tile_, bool kSquared>
@@ -66,9 +43,9 @@ struct LinearTile : Tile_ {
   using T = typename S::Scalar;
   using Tile = Tile_;
   static constexpr bool kHalved = kSquared && sizeof(T) == 4;
-  static constexpr int kCheck = Tile::kUnivariate && kHalved ? 4 : 8;
+  static constexpr bool kKeepsRoots = !Tile::kUnivariate;  // in backward; otherwise they are computed again
   const T scale;
-  T bound;  // of the sum of kCheck costs that follow each other in a row, as exponents of 2; NaN if one is NaN
+  bool in_range = false;  // the product of the weights of kSteps cells of a row is at least 2^-kRange
 
   __device__ LinearTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
       : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale * (kHalved ? 0.5 : 1.0)))),
@@ -84,27 +61,23 @@ struct LinearTile : Tile_ {
   // The costs of a chunk as exponents (halved, if kHalved).
   __device__ __forceinline__ void use(const Place<S>& place) {
     Tile::use(place);
-    constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900;
+    constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900, kLongest = kHalved ? kRange / 2 : kRange;
     if constexpr (Tile::kUnivariate) {
-      bound = this->reach * (kHalved ? 2 * kCheck : kCheck);
-      if (!(this->reach <= kDeepest)) bound = NAN;
+      in_range = this->reach <= min(kDeepest, kLongest / S::kSteps);
     } else {
-      T sums = 0, largest = 0;
+      T longest = 0, largest = 0;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
+      for (int k = 0; k < S::kRows; ++k) {
+        T sum = 0;
 #pragma unroll
-        for (int first = 0; first < S::kSteps; first += kCheck) {
-          T sum = 0;
-#pragma unroll
-          for (int t = first; t < first + kCheck; ++t) {
-            const T exponent = this->costs[k][t] *= scale;
-            sum += max(exponent, T(0));
-            largest = max(largest, DeviceMath<T>::abs(exponent));
-          }
-          sums = max(sums, sum);
+        for (int t = 0; t < S::kSteps; ++t) {
+          const T exponent = this->costs[k][t] *= scale;
+          sum += max(exponent, T(0));
+          largest = max(largest, DeviceMath<T>::abs(exponent));
         }
-      bound = sums * (kHalved ? 2 : 1);
-      if (!(this->reach * scale < T(INFINITY) && largest <= kDeepest)) bound = NAN;
+        longest = max(longest, sum);
+      }
+      in_range = this->reach < T(INFINITY) && largest <= kDeepest && longest <= kLongest;
     }
   }
   // The root of the weight, if kHalved.
@@ -117,136 +90,158 @@ struct LinearTile : Tile_ {
 
 template <class S>
 struct LinearLane {
-  double left[S::kRows];  // the lane's rows at the column it has just left
-  double diag;            // the row above them, one column before
-  int reference;
-};
+  double left[S::kRows];   // the lane's rows at the column it has just left
+  int exponent[S::kRows];  // their units
+  double diag;             // the row above them, one column before
+  int above;               // its unit; in a plain chunk that of the lane above's last row
 
-// The high word of the lane's smallest entry; positive float64 order as their high words do.
-template <class S>
-__device__ __forceinline__ int lowest_of(const LinearLane<S>& state) {
-  int lowest = __double2hiint(state.left[0]);
+  // Nothing is reached, but R[0,0] = 0 in the upper left corner.
+  __device__ __forceinline__ void start(bool holds_corner) {
 #pragma unroll
-  for (int k = 1; k < S::kRows; ++k) lowest = min(lowest, __double2hiint(state.left[k]));
-  return lowest;
-}
-
-// Renews the lane's exponent so that its largest entry is in [1, 2). A lane that no path has reached yet takes over that of
-// the nearest lane above that one has; in the first chunk that is the edge's.
-template <bool kReached, class S>
-__device__ __forceinline__ void renew(LinearLane<S>& state, int lane, int top_reference) {
-  int highest = __double2hiint(state.diag);
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) highest = max(highest, __double2hiint(state.left[k]));
-  const int exponent = (highest >> 20) - kBias;
-  if (kReached || highest > 0) {
-    const double factor = power_of_two(-exponent);
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) state.left[k] *= factor;
-    state.diag *= factor;
-    state.reference += exponent;
+    for (int k = 0; k < S::kRows; ++k) left[k] = 0, exponent[k] = 0;
+    diag = holds_corner ? 1 : 0;
+    above = 0;
   }
-  if (!kReached) {
-    if (lane == 0 && highest == 0) state.reference = top_reference;
-    const unsigned reached = __ballot_sync(kAllLanes, highest > 0) | 1u;
-    const int nearest = __shfl_sync(kAllLanes, state.reference, 31 - __clz(reached & ((2u << lane) - 1u)));
-    if (highest == 0) state.reference = nearest;
-  }
-}
-
-// The columns of the edge above a chunk, for lane 0.
-template <class S>
-struct LinearTop {
-  double entries[S::kSteps];
-  int reference = 0;
-
-  __device__ __forceinline__ LinearTop() {
+  __device__ __forceinline__ bool is_finite() const {
+    int highest = __double2hiint(left[0]);
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) entries[t] = 0;
-  }
-  __device__ __forceinline__ void read(const Edge<S>& edge, int g) {
-    load_group(reinterpret_cast<const double*>(edge.group(g)), entries);
-    reference = __ldcg(reinterpret_cast<const int*>(edge.references + g));
+    for (int k = 1; k < S::kRows; ++k) highest = max(highest, __double2hiint(left[k]));
+    return highest < (2 * kBias + 1) << 20;
   }
 };
 
-// What brings the entries of the lane above (of the edge, for lane 0) to this lane's exponent.
-__device__ __forceinline__ double factor_above(int lane, int own, int top_reference) {
-  const int above = __shfl_up_sync(kAllLanes, own, 1);
-  return power_of_two((lane == 0 ? top_reference : above) - own);
+// A group of columns, as the strips hand them to each other: numbers relative to one unit, or, where the general sweep left
+// them, each with an exponent of its own.
+template <class S>
+struct LinearGroup {
+  using T = typename S::Scalar;
+  Slot<T> entries[S::kSteps];
+  int unit = 0;
+  bool general = false, exists = false;
+
+  __device__ __forceinline__ LinearGroup() {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) entries[t] = Slot<T>::of(0.0);
+  }
+  __device__ __forceinline__ void read(const Slot<T>* from, const void* header) {
+    constexpr int kWords = S::kSteps * sizeof(Slot<T>) / sizeof(double);
+    double words[kWords];
+    load_group(reinterpret_cast<const double*>(from), words);
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+      if constexpr (sizeof(T) == 4)
+        entries[t] = {words[t]};
+      else
+        entries[t] = {words[2 * t], words[2 * t + 1]};
+    const int2 both = __ldcg(static_cast<const int2*>(header));
+    unit = both.x;
+    general = both.y != 0;
+    exists = true;
+  }
+};
+
+// Renews a lane's units, where all its rows are reached.
+template <class S>
+__device__ __forceinline__ void renew(LinearLane<S>& state, int lane, const LinearGroup<S>& top) {
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) state.exponent[k] += split_exponent(state.left[k]);
+  const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
+  const int above = lane > 0 ? handed : top.exists ? top.unit : state.exponent[0];
+  // In the first row diag is 0, and any factor but infinity will do.
+  state.diag *= power_of_two(min(state.above - above, kBias));
+  state.above = above;
 }
+
+// What the rows of a lane multiply with what they take from the row above, for a chunk.
+template <class S>
+struct Factors {
+  double row[S::kRows];
+
+  __device__ __forceinline__ Factors(const int (&exponent)[S::kRows], int above) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+      row[k] = power_of_two((k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]);
+  }
+};
 
 // (2) over a chunk. `cell(k, t, root, a)` sees every cell and `column(t, bottom)` every step, with the entry of the lane's
-// last row before it. False where a check failed. kGeneral:
-// cells may lie outside the table or the band, and every cell is checked; `step` is the penalty's factor.
-template <bool kGeneral, class S, class Tile, class Cell, class Column>
-__device__ __forceinline__ bool sweep_linear(
-    const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const LinearTop<S>& top, double above, double step,
-    LinearLane<S>& state, Cell&& cell, Column&& column) {
-  const int floor = kGeneral ? (kBias - kRange) << 20
-                             : (kBias - kRange + 1 + static_cast<int>(min(tile.bound, typename S::Scalar(kRange)))) << 20;
-  bool right = tile.bound <= kRange;
+// last row before it.
+template <class S, class Tile, class Cell, class Column>
+__device__ __forceinline__ void sweep_linear(
+    int lane, const Tile& tile, const LinearGroup<S>& top, const Factors<S>& factors, LinearLane<S>& state, Cell&& cell,
+    Column&& column) {
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
-    if (!kGeneral && t % Tile::kCheck == 0) right = right && lowest_of(state) >= floor;
     const double bottom = state.left[S::kRows - 1];
     const double handed = shuffle_up(bottom);
-    double up = (lane == 0 ? top.entries[t] : handed) * above;
+    double up = lane == 0 ? top.entries[t].plain() : handed;
     double diag = state.diag;
     state.diag = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const auto root = tile.root(k, t);
-      const double weight = Tile::weight(root);
-      const double sum = kGeneral ? fma(step, state.left[k], diag) : state.left[k] + diag;
-      diag = state.left[k];
-      double a = fma(weight, kGeneral ? step * up : up, weight * sum);
-      if (kGeneral) {
-        const bool holds = place.holds(extent, k, t);
-        right = right && (!holds || __double2hiint(a) >= floor);
-        if (!holds) a = 0;
-      }
+      const double left = state.left[k];
+      const double a = Tile::weight(root) * fma(factors.row[k], up + diag, left);
       cell(k, t, root, a);
       state.left[k] = up = a;
+      diag = left;
     }
     column(t, bottom);
   }
-  return right;
 }
 
-// (3), (4) over a chunk, from right to left. On entry `right` is f' of the column to the right; `below[t]` what the strip
-// below hands to lane 31 for the column one left of its own, `below_next` that of the group before, `handed` what this lane
-// handed to the lane above in the step before. `out` is what lane 0 hands to the strip above, `alignment` is E.
+// What flows between chunks of the reversed sweep: u' = u 2^e.
 template <class S>
 struct LinearFlow {
-  double right[S::kRows] = {};
-  double handed = 0, below_next = 0;
+  double right[S::kRows] = {};  // of the column to the right
+  int exponent[S::kRows] = {};  // their e
+  double handed = 0;            // from the lane's first row to the lane above, in the step before
+  int handed_unit = 0;
+  double below_next = 0;  // lane 31: the first of the group of flows used before
+  int below_unit = 0;
 };
 
-template <bool kGeneral, class S, class Tile, class Cell, class Column>
+// No number that is not 0 rises by more than this between neighbouring chunks.
+constexpr int kMostRise = kRange + 40;
+
+// (3), (4) over a chunk, from right to left, `entry(k, t)` and `root(k, t)` as the sweep left them. `below` is what the strip
+// below hands to lane 31 for columns one left of its own. `cell(k, t, E)` sees every cell, `column(t, handed)` every step,
+// with what the lane hands to the lane above, whose unit is `above`.
+template <class S, class Tile, class Entry, class Root, class Cell, class Column>
 __device__ __forceinline__ void sweep_linear_reversed(
-    const double (&entries)[S::kRows][S::kSteps], const typename S::Scalar (&roots)[S::kRows][S::kSteps], int lane, int end_row,
-    int end_step, double above, double step, double rescale, const double (&below)[S::kSteps], LinearFlow<S>& flow,
-    Cell&& cell, Column&& column) {
+    int lane, const int (&exponent)[S::kRows], int above, const Factors<S>& factors, const LinearGroup<S>& below,
+    LinearFlow<S>& flow, Entry&& entry, Root&& root, Cell&& cell, Column&& column) {
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) {
+    flow.right[k] *= power_of_two(min(exponent[k] - flow.exponent[k], kMostRise));
+    flow.exponent[k] = exponent[k];
+  }
+  const int own = exponent[S::kRows - 1];
+  const int unit_below = __shfl_down_sync(kAllLanes, flow.handed_unit, 1);
+  const double rescale = power_of_two(min(own - (lane == kWarp - 1 ? flow.below_unit : unit_below), kMostRise));
+  const double group_scale = below.exists ? power_of_two(min(own - below.unit, kMostRise)) : 0;
 #pragma unroll
   for (int t = S::kSteps - 1; t >= 0; --t) {
-    const double from_lane_below = shuffle_down(flow.handed);
-    double sum = lane == kWarp - 1 ? (t + 1 < S::kSteps ? below[(t + 1) % S::kSteps] : flow.below_next) : from_lane_below;
-    if (t == S::kSteps - 1) sum *= rescale;
+    double handed = shuffle_down(flow.handed);
+    if (lane == kWarp - 1)
+      handed = t + 1 < S::kSteps ? below.entries[(t + 1) % S::kSteps].plain() * group_scale : flow.below_next;
+    if (t == S::kSteps - 1) handed *= rescale;
+    double sum = 0;
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
-      double b = kGeneral ? fma(step, flow.right[k], sum) : flow.right[k] + sum;
-      if (kGeneral && t == end_step && k == end_row) b = 1 / entries[k][t];
-      cell(k, t, entries[k][t] * b);
-      // A cell outside the table or the band has no entry, and takes no part.
-      const double f = kGeneral && entries[k][t] == 0 ? 0.0 : Tile::weight(roots[k][t]) * b;
-      sum = kGeneral ? fma(step, f, flow.right[k]) : f + flow.right[k];
-      flow.right[k] = f;
+      const double right = flow.right[k];
+      const double b = k == S::kRows - 1 ? right + handed : fma(factors.row[k + 1 < S::kRows ? k + 1 : 0], sum, right);
+      cell(k, t, entry(k, t) * b);
+      const double u = Tile::weight(root(k, t)) * b;
+      sum = u + right;
+      flow.right[k] = u;
     }
-    flow.handed = sum * above;
+    flow.handed = factors.row[0] * sum;
     column(t, flow.handed);
   }
-  flow.below_next = below[0];
+  flow.handed_unit = above;
+  flow.below_next = below.entries[0].plain();
+  flow.below_unit = below.unit;
 }
 
 }  // namespace softdtw

@@ -1,41 +1,69 @@
-// One warp sweeps one strip in the linear domain (linear.cuh), forward or back. Both return false where the pair is given
-// up: a check failed here, or in a strip that this one waits for.
+// One warp sweeps one strip in the linear domain (linear.cuh), forward or back.
 #pragma once
 
-#include "linear.cuh"
+#include "linear_general.cuh"
 #include "strip_gradient.cuh"
 #include "strip_job.cuh"
 
 namespace softdtw {
 
-// A snapshot: the entries of every lane and its exponent.
-template <class S>
-__device__ __forceinline__ void store_snapshot(const LinearLane<S>& state, int lane, char* chunk) {
-  using Word = PackedWord<typename S::Scalar>;
-  Word* const words = Saved<S>::template words<Word>(chunk) + lane;
-#pragma unroll
-  for (int k = 0; k <= S::kRows; ++k) pack(k < S::kRows ? state.left[k < S::kRows ? k : 0] : state.diag, words[k * kWarp]);
-  Saved<S>::references(chunk)[lane] = state.reference;
+// The factor of a step up or left.
+template <typename T>
+__device__ __forceinline__ double penalty_factor(const Problem<T>& problem) {
+  return problem.warp_penalty == 0 ? 1.0 : exp2(-problem.warp_penalty * problem.scale);
 }
 
 template <class S>
-__device__ __forceinline__ void load_snapshot(LinearLane<S>& state, int lane, char* chunk) {
-  using Word = PackedWord<typename S::Scalar>;
-  const Word* const words = Saved<S>::template words<Word>(chunk) + lane;
+__device__ __forceinline__ void store_snapshot(const LinearLane<S>& state, int lane, char* memory) {
+  using T = typename S::Scalar;
+  Snapshot<S> snapshot;
 #pragma unroll
-  for (int k = 0; k <= S::kRows; ++k) (k < S::kRows ? state.left[k < S::kRows ? k : 0] : state.diag) = unpack(words[k * kWarp]);
-  state.reference = Saved<S>::references(chunk)[lane];
+  for (int i = 0; i <= S::kRows; ++i) {
+    const Wide a = i < S::kRows ? Wide::of(state.left[i < S::kRows ? i : 0], state.exponent[i < S::kRows ? i : 0])
+                                : Wide::of(state.diag, state.above);
+    // Rounding up to 2 would not fit the word.
+    const T fraction = sizeof(T) == 4 ? static_cast<T>(__double2float_rz(a.a)) : static_cast<T>(a.a);
+    snapshot.s[i] = a.a > 0 ? fraction : T(1);
+    snapshot.m[i] = a.e;
+  }
+  snapshot.store(memory, lane);
 }
 
-// Where every strip starts: nothing is reached, but R[0,0] = 0 in the upper left corner.
 template <class S>
-__device__ __forceinline__ void start(LinearLane<S>& state, bool holds_corner) {
+__device__ __forceinline__ void load_snapshot(LinearLane<S>& state, int lane, const char* memory) {
+  Snapshot<S> snapshot;
+  snapshot.load(memory, lane);
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.left[k] = 0;
-  state.diag = holds_corner ? 1 : 0;
-  state.reference = 0;
+  for (int i = 0; i <= S::kRows; ++i) {
+    const double a = snapshot.m[i] == kNoExponent ? 0.0 : snapshot.s[i];
+    const int e = static_cast<int>(snapshot.m[i]);
+    if (i < S::kRows) {
+      state.left[i < S::kRows ? i : 0] = a;
+      state.exponent[i < S::kRows ? i : 0] = e;
+    } else {
+      state.diag = a;
+      state.above = e;
+    }
+  }
 }
 
+// Sweeps a chunk with the plain sweep if it may be plain, and with the general one if not or if that left the range. Both
+// `cell` and `column` must take a double and a Wide. True if it was the plain one.
+template <class S, class Tile, class Cell, class Column>
+__device__ __forceinline__ bool sweep_linear_chunk(
+    const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const LinearGroup<S>& top, double step,
+    bool may_be_plain, LinearLane<S>& state, Cell&& cell, Column&& column) {
+  if (may_be_plain) {
+    const LinearLane<S> before = state;
+    sweep_linear(lane, tile, top, Factors<S>(state.exponent, state.above), state, cell, column);
+    if (__all_sync(kAllLanes, state.is_finite())) return true;
+    state = before;
+  }
+  sweep_linear_general(extent, place, lane, tile, top, step, state, cell, column);
+  return false;
+}
+
+// False where the pair is given up: its costs are out of range here, or in a strip that this one waits for.
 template <class S, class Tile>
 __device__ bool linear_forward_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved,
@@ -46,12 +74,13 @@ __device__ bool linear_forward_strip(
   const Strip<S>& strip = around.strip;
   const bool keeps = saved.snapshots != nullptr;
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
+  const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const double step = exp2(-problem.warp_penalty * problem.scale);
+  const double step = penalty_factor(problem);
 
   LinearLane<S> state;
-  start(state, around.is_first && lane == 0);
+  state.start(around.is_first && lane == 0);
   Tile tile(problem, extent, strip, job.pair, lane);
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -59,56 +88,65 @@ __device__ bool linear_forward_strip(
     tile.use(place);
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
 
-    LinearTop<S> top;
-    bool right = true;
+    LinearGroup<S> top;
+    bool right = tile.in_range;
     const int group = chunk + around.above_offset;
-    if (!around.is_first && group < around.above.groups() && lane == 0) {
-      right = job.producer.wait(group + S::kSkewChunks + 1);
-      top.read(above_edge, group);
-    }
-    __syncwarp();
-    const bool plain = place.is_entered && step == 1 && chunk != around.end_chunk;
-    if (plain)
-      renew<true>(state, lane, top.reference);
-    else
-      renew<false>(state, lane, top.reference);
-    const double above = factor_above(lane, state.reference, top.reference);
-    if (keeps && chunk > 0) store_snapshot(state, lane, saved.chunk(job.pair, job.strip, chunk));
-
-    const int own_group = chunk - S::kSkewChunks;
-    const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
-    double* const out = reinterpret_cast<double*>(own_edge.group(own_group));
-    if (writes) *reinterpret_cast<int2*>(own_edge.references + own_group) = make_int2(state.reference, 0);
-    const auto leave = [&](int t, double bottom) {
-      if (writes) out[t] = bottom;
-    };
-    if (plain) {
-      right &= sweep_linear<false>(
-          extent, place, lane, tile, top, above, step, state, [](int, int, T, double) {}, leave);
-    } else {
-      const bool ends = chunk == around.end_chunk && lane == around.end_lane;
-      const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
-      double last = 0;
-      right &= sweep_linear<true>(
-          extent, place, lane, tile, top, above, step, state,
-          [&](int k, int t, T, double a) {
-            if (ends && k == end_row && t == end_step) last = a;
-          },
-          leave);
-      if (ends) {
-        right = right && last > 0 && last < INFINITY;
-        if (right) value[job.pair] = static_cast<T>(-(state.reference + log2(last)) * problem.gamma * kLn2);
-      }
+    if (group < above_groups && lane == 0) {
+      right = job.producer.wait(group + S::kSkewChunks + 1) && right;
+      top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group);
     }
     __syncwarp();
     if (__any_sync(kAllLanes, !right)) {
       if (lane == kWarp - 1) job.publish(kAborted);
       return false;
     }
+    const bool may_be_plain = place.is_entered && step == 1 && chunk != around.end_chunk &&
+                              !__shfl_sync(kAllLanes, static_cast<int>(top.general), 0);
+    if (may_be_plain) renew(state, lane, top);
+    if (keeps && chunk > 0 && chunk % S::kStage == 0)
+      store_snapshot(state, lane, saved.stage(job.pair, job.strip, chunk / S::kStage));
+
+    const int own_group = chunk - S::kSkewChunks, unit = state.exponent[S::kRows - 1];
+    const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
+    Slot<T>* const out = reinterpret_cast<Slot<T>*>(own_edge.group(own_group));
+    const bool ends = chunk == around.end_chunk && lane == around.end_lane;
+    const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
+    Wide last;
+    const bool plain = sweep_linear_chunk(
+        extent, place, lane, tile, top, step, may_be_plain, state,
+        [&](int k, int t, T, auto a) {
+          if constexpr (std::is_same_v<decltype(a), Wide>)
+            if (ends && k == end_row && t == end_step) last = a;
+        },
+        [&](int t, auto bottom) {
+          if (writes) out[t] = Slot<T>::of(bottom);
+        });
+    if (writes) *reinterpret_cast<int2*>(own_edge.references + own_group) = make_int2(unit, !plain);
+    if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma * kLn2);
+    __syncwarp();
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }
   return true;
 }
+
+// What backward keeps of a stage in shared memory: the entries, and the roots of the weights where it costs more to compute
+// them again.
+template <class S, class Tile>
+struct LinearStage {
+  using T = typename S::Scalar;
+  static constexpr int kCells = S::kStage * S::kSteps * S::kRows;
+  static constexpr int kBytes = kCells * kWarp * (sizeof(Slot<T>) + (Tile::kKeepsRoots ? sizeof(T) : 0));
+
+  Slot<T>* const entries;
+  T* const roots;
+
+  __device__ LinearStage(int warp, int lane)
+      : entries(reinterpret_cast<Slot<T>*>(stage_memory + warp * kBytes) + lane),
+        roots(reinterpret_cast<T*>(stage_memory + warp * kBytes + kCells * kWarp * sizeof(Slot<T>)) + lane) {}
+  __device__ __forceinline__ static int at(int part, int k, int t) {
+    return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
+  }
+};
 
 template <class S, class Tile>
 __device__ void linear_backward_strip(
@@ -118,80 +156,114 @@ __device__ void linear_backward_strip(
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, job.strip);
   const Strip<S>& strip = around.strip;
+  const int above_groups = around.is_first ? 0 : around.above.groups();
   const int below_groups = around.is_last ? 0 : around.below.groups();
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
-  const double step = exp2(-problem.warp_penalty * problem.scale);
+  const double step = penalty_factor(problem);
+  const LinearStage<S, Tile> kept(threadIdx.y, lane);
 
   Tile tile(problem, extent, strip, job.pair, lane);
   SinkOf<S, Tile> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent),
       gradient_scale(problem, gradient, job.pair) / tile.unit(), flows.carries_of(job.pair, job.strip, problem.dim));
   LinearFlow<S> flow;
-  int reference = 0;
-  tile.fetch(Place<S>(strip, extent, last_chunk, lane));
-  for (int chunk = last_chunk; chunk >= 0; --chunk) {
-    const Place<S> place(strip, extent, chunk, lane);
-    tile.use(place);
-    LinearTop<S> top;
-    const int group = chunk + around.above_offset;
-    if (!around.is_first && group < around.above.groups() && lane == 0) top.read(above_edge, group);
+  for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
+    const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
+    tile.fetch(Place<S>(strip, extent, first_chunk, lane));
     LinearLane<S> state;
-    if (chunk > 0) {
-      load_snapshot(state, lane, saved.chunk(job.pair, job.strip, chunk));
-      tile.fetch(Place<S>(strip, extent, chunk - 1, lane));
-      if (chunk > kSnapshotsAhead) prefetch_chunk<S>(saved.chunk(job.pair, job.strip, chunk - kSnapshotsAhead), lane);
+    if (stage > 0) {
+      load_snapshot(state, lane, saved.stage(job.pair, job.strip, stage));
+      if (stage > 2) prefetch<S>(saved.stage(job.pair, job.strip, stage - 2), lane);
     } else {
-      start(state, around.is_first && lane == 0);
-      state.reference = __shfl_sync(kAllLanes, top.reference, 0);
+      state.start(around.is_first && lane == 0);
     }
-    const double above = factor_above(lane, state.reference, top.reference);
-    const double rescale = chunk == last_chunk ? 1 : power_of_two(state.reference - reference);
-    reference = state.reference;
-
-    double entries[S::kRows][S::kSteps];
-    T roots[S::kRows][S::kSteps];
-    const auto keep = [&](int k, int t, T root, double a) {
-      roots[k][t] = root;
-      entries[k][t] = a;
-    };
-    const auto leave = [](int, double) {};
-    const bool plain = place.is_entered && step == 1 && chunk != around.end_chunk;
-    if (plain)
-      sweep_linear<false>(extent, place, lane, tile, top, above, step, state, keep, leave);
-    else
-      sweep_linear<true>(extent, place, lane, tile, top, above, step, state, keep, leave);
-
-    double below[S::kSteps];
+    int exponents[S::kStage][S::kRows + 1];
+    unsigned plain_parts = 0;
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
+      tile.use(place);
+      if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
+      LinearGroup<S> top;
+      const int group = chunk + around.above_offset;
+      if (group < above_groups && lane == 0) top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group);
+      const bool may_be_plain = place.is_entered && step == 1 && chunk != around.end_chunk &&
+                                !__shfl_sync(kAllLanes, static_cast<int>(top.general), 0);
+      if (may_be_plain) renew(state, lane, top);
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
-    // Lane 31's columns start one right of this group of the strip below.
-    const int below_group = chunk - S::kSkewChunks - around.below_offset;
-    if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
-      job.producer.wait(around.below.chunks - below_group);
-      load_group(flows.group(job.pair, around.below, below_group), below);
+      for (int k = 0; k < S::kRows; ++k) exponents[part][k] = state.exponent[k];
+      exponents[part][S::kRows] = state.above;
+      const bool plain = sweep_linear_chunk(
+          extent, place, lane, tile, top, step, may_be_plain, state,
+          [&](int k, int t, T root, auto a) {
+            kept.entries[kept.at(part, k, t)] = Slot<T>::of(a);
+            if (Tile::kKeepsRoots) kept.roots[kept.at(part, k, t)] = root;
+          },
+          [](int, auto) {});
+      plain_parts |= static_cast<unsigned>(plain) << part;
     }
-    __syncwarp();
-    sink.begin(place);
 
+#pragma unroll 1
+    for (int part = parts - 1; part >= 0; --part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
+      if (!Tile::kKeepsRoots && part + 1 < parts) {
+        tile.fetch(place);
+        tile.use(place);
+      }
+      LinearGroup<S> below;
+      // Lane 31's columns start one right of this group of the strip below.
+      const int below_group = chunk - S::kSkewChunks - around.below_offset;
+      if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
+        job.producer.wait(around.below.chunks - below_group);
+        below.read(
+            flows.group(job.pair, around.below, below_group), flows.header(job.pair, around.below, below_group));
+      }
+      __syncwarp();
+      const bool plain = (plain_parts >> part & 1) && !__shfl_sync(kAllLanes, static_cast<int>(below.general), kWarp - 1);
+      sink.begin(place);
+
+      const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
+      Slot<T>* const out = flows.group(job.pair, strip, chunk);
+      const auto root = [&](int k, int t) {
+        if constexpr (Tile::kKeepsRoots)
+          return kept.roots[kept.at(part, k, t)];
+        else
+          return tile.root(k, t);
+      };
+      const auto cell = [&](int k, int t, double e) { sink.cell(tile, k, t, static_cast<T>(e)); };
+      int exponent[S::kRows];
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) flow.right[k] *= rescale;
-    const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
-    double* const out = flows.group(job.pair, strip, chunk);
-    const auto cell = [&](int k, int t, double e) { sink.cell(tile, k, t, static_cast<T>(e)); };
-    const auto column = [&](int t, double handed) {
-      sink.step(t);
-      if (leaves) out[t] = handed;
-    };
-    if (plain)
-      sweep_linear_reversed<false, S, Tile>(entries, roots, lane, -1, -1, above, step, rescale, below, flow, cell, column);
-    else
-      sweep_linear_reversed<true, S, Tile>(
-          entries, roots, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
-          around.end_time % S::kSteps, above, step, rescale, below, flow, cell, column);
-    sink.end(place, chunk == last_chunk);
-    __syncwarp();
-    if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
+      for (int k = 0; k < S::kRows; ++k) exponent[k] = exponents[part][k];
+      const int above = exponents[part][S::kRows];
+      if (plain)
+        sweep_linear_reversed<S, Tile>(
+            lane, exponent, above, Factors<S>(exponent, above), below, flow,
+            [&](int k, int t) { return kept.entries[kept.at(part, k, t)].plain(); }, root, cell,
+            [&](int t, double handed) {
+              sink.step(t);
+              if (leaves) out[t] = Slot<T>::of(handed);
+            });
+      else
+        sweep_linear_general_reversed<S, Tile>(
+            lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1, around.end_time % S::kSteps,
+            step, below, flow,
+            [&](int k, int t) {
+              const Slot<T> slot = kept.entries[kept.at(part, k, t)];
+              return plain_parts >> part & 1 ? Wide::of(slot.plain(), exponents[part][k]) : slot.wide();
+            },
+            root, cell,
+            [&](int t, const Wide& handed) {
+              sink.step(t);
+              if (leaves) out[t] = Slot<T>::of(handed);
+            });
+      if (leaves) *flows.header(job.pair, strip, chunk) = make_int2(above, !plain);
+      sink.end(place, chunk == last_chunk);
+      __syncwarp();
+      if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
+    }
   }
   sink.finish(strip, extent);
 }

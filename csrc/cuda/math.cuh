@@ -5,6 +5,9 @@
 
 namespace softdtw {
 
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
 template <typename T>
 struct DeviceMath;
 

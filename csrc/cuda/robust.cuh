@@ -86,18 +86,12 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
   }
 }
 
-// What turns an m of the lane above (of the edge, for lane 0) into this lane's unit.
-__device__ __forceinline__ double reference_above(int lane, double own, double top_reference) {
-  const double above = __shfl_up_sync(kAllLanes, own, 1);
-  return (lane == 0 ? top_reference : above) - own;
-}
-
-// Whether float32 holds every m of the coming chunk exactly. `highest_cost` bounds the costs, in the unit of m. With a
-// neighbour's reference far above its own a lane may count the neighbour's entries as unreachable: they are too small to
-// matter next to entries that all are below the limit.
+// Whether float32 holds every m of the lane exactly, and of a stage that adds less than another half of the limit. Entries of
+// the lane above that are too large for that count as unreachable: they are too small to matter next to entries that all are
+// below the limit.
 template <class S, typename M>
-__device__ __forceinline__ bool is_narrow(const Lane<S, M>& state, double above, typename S::Scalar highest_cost) {
-  constexpr double kLimit = Whole<typename S::Scalar>::limit / 2;
+__device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
+  constexpr M kLimit = static_cast<M>(Whole<typename S::Scalar>::limit / 2);
   M lowest = state.left[0].m, highest = state.left[0].m;
 #pragma unroll
   for (int k = 1; k < S::kRows; ++k) {
@@ -105,9 +99,7 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state, double above,
     highest = DeviceMath<M>::max(highest, state.left[k].m);
   }
   const M dead = static_cast<M>(nowhere<S>()) / 2;
-  const bool rows = highest < static_cast<M>(kLimit) || lowest >= dead;
-  const bool corner = state.diag.m < static_cast<M>(kLimit) || state.diag.m >= dead;
-  return rows && corner && above > -kLimit && highest_cost * (S::kRows + S::kSteps) < kLimit;
+  return (highest < kLimit || lowest >= dead) && (state.diag.m < kLimit || state.diag.m >= dead);
 }
 
 // Between the two widths of m; narrowing only what is_narrow accepts.
@@ -159,15 +151,14 @@ struct RobustFlow {
   T below_next = 0;       // lane 31: the first entry of the group of flows used before
 };
 
-// (3), (4) with the normalised weights: a cell's E is what its three successors hand it. `below` is what the strip below
+// (3), (4) with the normalised weights, `weights(k, t)`: a cell's E is what its three successors hand it. `below` is what the strip below
 // hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell, `column(t, handed)`
 // every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
 // cell, where E is 1, may be here.
-template <bool kGeneral, class S, class Share, class Cell, class Column>
+template <bool kGeneral, class S, class Shares, class Cell, class Column>
 __device__ __forceinline__ void sweep_robust_reversed(
-    const Weights<typename S::Scalar> (&weights)[S::kRows][S::kSteps], const Extent& extent, const Place<S>& place, int lane,
-    int end_row, int end_step, const typename S::Scalar (&below)[S::kSteps], RobustFlow<S>& flow, Share&& diagonal_share,
-    Cell&& cell, Column&& column) {
+    Shares&& weights, const Extent& extent, const Place<S>& place, int lane, int end_row, int end_step,
+    const typename S::Scalar (&below)[S::kSteps], RobustFlow<S>& flow, Cell&& cell, Column&& column) {
   using T = typename S::Scalar;
 #pragma unroll
   for (int t = S::kSteps - 1; t >= 0; --t) {
@@ -179,9 +170,10 @@ __device__ __forceinline__ void sweep_robust_reversed(
       if (kGeneral && t == end_step && k == end_row) e = T(1);
       if (kGeneral && !place.holds(extent, k, t)) e = T(0);
       cell(k, t, e);
-      flow.left[k] = weights[k][t].left * e;
-      handed = DeviceMath<T>::fma(weights[k][t].up, e, flow.diag[k]);
-      flow.diag[k] = diagonal_share(weights[k][t]) * e;
+      const Weights<T> share = weights(k, t);
+      flow.left[k] = share.left * e;
+      handed = DeviceMath<T>::fma(share.up, e, flow.diag[k]);
+      flow.diag[k] = SoftDtw<T, T, DeviceMath, false>::diagonal_share(share) * e;
     }
     flow.handed = handed;
     column(t, handed);

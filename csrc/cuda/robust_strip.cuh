@@ -32,54 +32,43 @@ struct RobustState {
     else
       softdtw::renew(narrow, reference, lane, top_reference);
   }
-  // Brings m to the width that the chunk needs; true if the sweep may be the plain one.
-  __device__ __forceinline__ bool prepare(bool plain, double above, T highest_cost, bool top_is_wide) {
-    if constexpr (!kWideExists) return __all_sync(kAllLanes, plain && highest_cost < Whole<T>::limit);
-    const bool fits =
-        is_wide ? is_narrow<S>(wide, above, highest_cost) : is_narrow<S>(narrow, above, highest_cost);
-    const bool narrows = __all_sync(kAllLanes, plain && fits && !top_is_wide);
-    if (narrows && is_wide) narrow = convert<S, T>(wide);
-    if (!narrows && !is_wide) wide = convert<S, double>(narrow);
-    is_wide = !narrows;
-    return narrows;
+  // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
+  __device__ __forceinline__ bool fits() const {
+    return !kWideExists || (is_wide ? is_narrow<S>(wide) : is_narrow<S>(narrow));
   }
-};
-
-// The robust engine's snapshot of two chunks, the second of which is `odd` (strip.cuh).
-template <class S>
-struct RobustSnapshot {
-  using T = typename S::Scalar;
-  using Whole = std::conditional_t<sizeof(T) == 4, int, double>;
-  char* even;
-  char* odd;
-
-  __device__ RobustSnapshot(const Saved<S>& saved, int64_t pair, int strip, int chunk)
-      : even(saved.chunk(pair, strip, chunk - 1)), odd(saved.chunk(pair, strip, chunk)) {}
-  __device__ __forceinline__ void store(const RobustState<S>& state, int lane) const {
+  // Brings m to the width that the whole warp needs.
+  __device__ __forceinline__ void become(bool wanted_wide) {
+    if constexpr (kWideExists) {
+      if (!wanted_wide && is_wide) narrow = convert<S, T>(wide);
+      if (wanted_wide && !is_wide) wide = convert<S, double>(narrow);
+      is_wide = wanted_wide;
+    }
+  }
+  __device__ __forceinline__ void store(char* memory, int lane) const {
+    Snapshot<S> snapshot;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
-      Whole& m = Saved<S>::template words<Whole>(even)[i * kWarp + lane];
-      if constexpr (sizeof(T) == 4)
-        m = RobustTop<S>::to_int(state.m(i));
+      if constexpr (kWideExists)
+        snapshot.m[i] = RobustTop<S>::to_int(m(i));
       else
-        m = state.m(i);
-      Saved<S>::template words<T>(odd)[i * kWarp + lane] = state.s(i);
+        snapshot.m[i] = m(i);
+      snapshot.s[i] = s(i);
     }
-    Saved<S>::references(even)[lane] = __double2loint(state.reference);
-    Saved<S>::references(odd)[lane] = __double2hiint(state.reference);
+    snapshot.reference = reference;
+    snapshot.store(memory, lane);
   }
-  __device__ __forceinline__ void load(RobustState<S>& state, int lane) const {
-    state.is_wide = RobustState<S>::kWideExists;
+  __device__ __forceinline__ void load(const char* memory, int lane) {
+    Snapshot<S> snapshot;
+    snapshot.load(memory, lane);
+    is_wide = kWideExists;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
-      const Whole m = Saved<S>::template words<Whole>(even)[i * kWarp + lane];
-      const T s = Saved<S>::template words<T>(odd)[i * kWarp + lane];
-      if constexpr (sizeof(T) == 4)
-        state.wide.at(i) = {RobustTop<S>::from_int(m), s};
+      if constexpr (kWideExists)
+        wide.at(i) = {RobustTop<S>::from_int(snapshot.m[i]), snapshot.s[i]};
       else
-        state.narrow.at(i) = {m, s};
+        narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
     }
-    state.reference = __hiloint2double(Saved<S>::references(odd)[lane], Saved<S>::references(even)[lane]);
+    reference = snapshot.reference;
   }
 };
 
@@ -104,14 +93,11 @@ struct Recurrences {
   }
 };
 
-// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`. True if that is the plain one.
+// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`.
 template <class S, class Visit, class Column>
-__device__ __forceinline__ bool sweep_chunk(
+__device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, typename S::Scalar reach, bool may_be_plain, RobustState<S>& state, Visit&& visit, Column&& column) {
-  const bool top_is_wide = __shfl_sync(kAllLanes, top.wide, 0);
-  const bool plain = state.prepare(
-      may_be_plain && place.in_band && !recurrences.has_penalty, above, reach * recurrences.plain.scale, top_is_wide);
+    double above, bool plain, RobustState<S>& state, Visit&& visit, Column&& column) {
   if (plain) {
     sweep_robust<false>(
         extent, place, lane, top, above, state.narrow,
@@ -127,8 +113,32 @@ __device__ __forceinline__ bool sweep_chunk(
     else
       sweep_robust<true>(extent, place, lane, top, above, state.narrow, cell, step);
   }
-  return plain;
 }
+
+// Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
+template <class S>
+struct Width {
+  using T = typename S::Scalar;
+  bool fits = false;
+  T spent = 0;  // a bound on what the costs so far have added to m
+
+  __device__ __forceinline__ void start(const RobustState<S>& state) {
+    fits = state.fits();
+    spent = 0;
+  }
+  // True if the coming chunk may take the plain sweep, to which the state is brought.
+  __device__ __forceinline__ bool plain(
+      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be, RobustState<S>& state) {
+    constexpr T kLimit = Whole<T>::limit / 2;
+    spent += reach * recurrences.plain.scale * (S::kRows + S::kSteps);
+    if (!RobustState<S>::kWideExists)
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
+    fits = fits && may_be && spent < kLimit && above > -kLimit && !top.wide;
+    const bool narrow = __all_sync(kAllLanes, fits);
+    state.become(!narrow);
+    return narrow;
+  }
+};
 
 template <class S, class Tile>
 __device__ void robust_forward_strip(
@@ -146,6 +156,8 @@ __device__ void robust_forward_strip(
 
   RobustState<S> state;
   state.start(around.is_first && lane == 0);
+  Width<S> width;
+  double lane_above = 0;
   Tile tile(problem, extent, strip, job.pair, lane, T(0));
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -159,24 +171,26 @@ __device__ void robust_forward_strip(
       top.read(above_edge, group);
     }
     __syncwarp();
-    state.renew(lane, top.reference);
-    const double above = reference_above(lane, state.reference, top.reference);
-    if (keeps && chunk > 0) {
-      if (chunk % 2 == 0)
-        RobustSnapshot<S>(saved, job.pair, job.strip, chunk).store(state, lane);
-      else if (chunk + 1 == strip.chunks)
-        clear_chunk<S>(saved.chunk(job.pair, job.strip, chunk), lane);  // half of a snapshot that nobody needs
+    if (chunk % S::kStage == 0) {
+      state.renew(lane, top.reference);
+      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      width.start(state);
+      if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
+    const double above = lane == 0 ? top.reference - state.reference : lane_above;
+    const bool plain = width.plain(
+        recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     T* const out = own_edge.group(own_group);
+    if (writes) own_edge.references[own_group] = state.reference + (plain || sizeof(T) == 8 ? 0.0 : 0.5);
     const bool ends = chunk == around.end_chunk && lane == around.end_lane;
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
-    const bool plain = sweep_chunk(
-        recurrences, extent, place, lane, top, above, tile.reach, chunk != around.end_chunk, state,
+    sweep_chunk(
+        recurrences, extent, place, lane, top, above, plain, state,
         [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
           const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
           if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
@@ -194,7 +208,6 @@ __device__ void robust_forward_strip(
             out[t] = bottom.m;
           out[S::kSteps + t] = bottom.s;
         });
-    if (writes) own_edge.references[own_group] = state.reference + (plain || sizeof(T) == 8 ? 0.0 : 0.5);
     if (ends) {
       const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * problem.gamma * kLn2;
       value[job.pair] = last_m >= nowhere<S>() / 2 ? T(INFINITY) : static_cast<T>(result);
@@ -203,6 +216,21 @@ __device__ void robust_forward_strip(
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }
 }
+
+// What backward keeps of a stage in shared memory: the weights.
+template <class S>
+struct RobustStage {
+  using T = typename S::Scalar;
+  static constexpr int kBytes = S::kStage * S::kSteps * S::kRows * kWarp * sizeof(Weights<T>);
+
+  Weights<T>* const weights;
+
+  __device__ RobustStage(int warp, int lane)
+      : weights(reinterpret_cast<Weights<T>*>(stage_memory + warp * kBytes) + lane) {}
+  __device__ __forceinline__ static int at(int part, int k, int t) {
+    return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
+  }
+};
 
 template <class S, class Tile>
 __device__ void robust_backward_strip(
@@ -216,79 +244,88 @@ __device__ void robust_backward_strip(
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
   const Recurrences<S> recurrences(problem);
+  const RobustStage<S> kept(threadIdx.y, lane);
 
   Tile tile(problem, extent, strip, job.pair, lane, T(0));
   SinkOf<S, Tile> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), gradient_scale(problem, gradient, job.pair),
       flows.carries_of(job.pair, job.strip, problem.dim));
   RobustFlow<S> flow;
-  Weights<T> weights[S::kRows][S::kSteps];
-  const auto leave = [](int, auto) {};
-  for (int chunk = last_chunk; chunk >= 0; --chunk) {
-    // From the snapshot, which stands at the even chunk, to the start of this one.
+  for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
+    const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
+    tile.fetch(Place<S>(strip, extent, first_chunk, lane));
     RobustState<S> state;
-    const int kept = chunk / 2 * 2;
-    if (kept > 0)
-      RobustSnapshot<S>(saved, job.pair, job.strip, kept).load(state, lane);
-    else
+    if (stage > 0) {
+      state.load(saved.stage(job.pair, job.strip, stage), lane);
+      if (stage > 2) prefetch<S>(saved.stage(job.pair, job.strip, stage - 2), lane);
+    } else {
       state.start(around.is_first && lane == 0);
-    for (int at = kept;; ++at) {
-      const Place<S> place(strip, extent, at, lane);
-      tile.fetch(place);
-      RobustTop<S> top;
-      const int group = at + around.above_offset;
-      if (!around.is_first && group < around.above.groups() && lane == 0) top.read(above_edge, group);
+    }
+    Width<S> width;
+    double lane_above = 0;
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
       tile.use(place);
-      if (at != kept || kept == 0) state.renew(lane, top.reference);
-      const double above = reference_above(lane, state.reference, top.reference);
-      if (at < chunk) {
-        sweep_chunk(
-            recurrences, extent, place, lane, top, above, tile.reach, true, state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-              return recurrence.cell(diag, up, left, tile.cost(k, t));
-            },
-            leave);
-        continue;
+      if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
+      RobustTop<S> top;
+      const int group = chunk + around.above_offset;
+      if (!around.is_first && group < around.above.groups() && lane == 0) top.read(above_edge, group);
+      if (part == 0) {
+        if (stage == 0) state.renew(lane, top.reference);
+        lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+        width.start(state);
       }
+      const double above = lane == 0 ? top.reference - state.reference : lane_above;
+      const bool plain = width.plain(
+          recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
-          recurrences, extent, place, lane, top, above, tile.reach, true, state,
+          recurrences, extent, place, lane, top, above, plain, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            return recurrence.cell(diag, up, left, tile.cost(k, t), weights[k][t]);
+            return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },
-          leave);
-      break;
+          [](int, auto) {});
     }
 
-    const Place<S> place(strip, extent, chunk, lane);
-    T below[S::kSteps];
+#pragma unroll 1
+    for (int part = parts - 1; part >= 0; --part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
+      if (Tile::kUnivariate && part + 1 < parts) {
+        tile.fetch(place);
+        tile.use(place);
+      }
+      T below[S::kSteps];
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
-    // Lane 31's columns start one right of this group of the strip below.
-    const int below_group = chunk - S::kSkewChunks - around.below_offset;
-    if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
-      job.producer.wait(around.below.chunks - below_group);
-      load_group(reinterpret_cast<const T*>(flows.group(job.pair, around.below, below_group)), below);
-    }
-    __syncwarp();
-    sink.begin(place);
+      for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
+      // Lane 31's columns start one right of this group of the strip below.
+      const int below_group = chunk - S::kSkewChunks - around.below_offset;
+      if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
+        job.producer.wait(around.below.chunks - below_group);
+        load_group(reinterpret_cast<const T*>(flows.group(job.pair, around.below, below_group)), below);
+      }
+      __syncwarp();
+      sink.begin(place);
 
-    const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
-    T* const out = reinterpret_cast<T*>(flows.group(job.pair, strip, chunk));
-    const auto share = [](const Weights<T>& of) { return Recurrences<S>::Plain::diagonal_share(of); };
-    const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
-    const auto column = [&](int t, T handed) {
-      sink.step(t);
-      if (leaves) out[t] = handed;
-    };
-    if (place.in_band && chunk != around.end_chunk)
-      sweep_robust_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, share, cell, column);
-    else
-      sweep_robust_reversed<true, S>(
-          weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
-          around.end_time % S::kSteps, below, flow, share, cell, column);
-    sink.end(place, chunk == last_chunk);
-    __syncwarp();
-    if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
+      const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
+      T* const out = reinterpret_cast<T*>(flows.group(job.pair, strip, chunk));
+      const auto weights = [&](int k, int t) { return kept.weights[kept.at(part, k, t)]; };
+      const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
+      const auto column = [&](int t, T handed) {
+        sink.step(t);
+        if (leaves) out[t] = handed;
+      };
+      if (place.in_band && chunk != around.end_chunk)
+        sweep_robust_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
+      else
+        sweep_robust_reversed<true, S>(
+            weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
+            around.end_time % S::kSteps, below, flow, cell, column);
+      sink.end(place, chunk == last_chunk);
+      __syncwarp();
+      if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
+    }
   }
   sink.finish(strip, extent);
 }

@@ -96,24 +96,26 @@ struct Stencil {
     const dim3 threads(kWarp, warps_for(problem.batch, sizes.strips));
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
     const Row<S> row = saved != nullptr ? Row<S>(kept) : Row<S>(scratch, problem.batch, sizes);
-    each_engine<S, false>(problem, [&](auto engine) {
+    return each_engine<S, false>(problem, [&](auto engine) {
       stencil_forward<decltype(engine)><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
           problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr);
+      return cudaGetLastError();
     });
-    return cudaGetLastError();
   }
 
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
-    const dim3 threads(kWarp, warps_for(problem.batch, sizes.strips));
+    const int warps = warps_for(problem.batch, sizes.strips);
     T* const table = static_cast<T*>(scratch);
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      each_engine<S, false>(problem, [&](auto engine) {
-        stencil_backward<decltype(engine)><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
-            problem, target, kept, flows, linear_applies(problem) ? kept.verdicts : nullptr);
+      return each_engine<S, false>(problem, [&](auto engine) {
+        using Engine = decltype(engine);
+        return launch_backward<Engine>(
+            stencil_backward<Engine>, problem.batch, warps, stream, problem, target, kept, flows,
+            static_cast<const Verdict*>(linear_applies(problem) ? kept.verdicts : nullptr));
       });
     });
   }

@@ -3,7 +3,7 @@
 // A pair's table is cut into strips of 32 K rows, K = kRows. One warp sweeps a strip from left to right; lane l owns the K
 // rows from l K on and is at column first + t - l in step t, so a step is a skewed anti-diagonal of the strip and every
 // neighbour is in the lane itself or one lane up. Steps come in chunks of kSteps: a lane's part of a chunk is a K x kSteps
-// tile (a parallelogram across the warp, so no fill or drain between chunks).
+// tile (a parallelogram across the warp, so no fill or drain between chunks). Chunks come in stages of kStage.
 //
 //           columns ->  first      ...       end
 //   lane 0              t = 0 1 2 3 ...
@@ -16,18 +16,18 @@
 // saved, a single row per pair is every strip's edge in turn: a strip reads a group of columns before it writes it.
 #pragma once
 
-#include "math.cuh"
+#include <type_traits>
+
+#include "wide.cuh"
 
 namespace softdtw {
-
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 template <typename T, int kRows_>
 struct Shape {
   using Scalar = T;
   static constexpr int kRows = kRows_;
-  static constexpr int kSteps = sizeof(T) == 4 && kRows <= 2 ? 16 : 8;  // what registers hold of a tile in backward
+  static constexpr int kSteps = 8;
+  static constexpr int kStage = kRows == 2 && sizeof(T) == 4 ? 4 : 2;  // 64 cells a lane in float32, 32 in float64
   static constexpr int kStripRows = kWarp * kRows;
   static constexpr int kSkewChunks = kWarp / kSteps;  // a strip's edge leaves lane 31 this many chunks after lane 0's
 };
@@ -172,46 +172,87 @@ struct Edges {
 // Which engine a pair's numbers come from.
 enum class Verdict : int { kLinear = 0, kRobust = 1 };
 
-// Forward's saved state: the snapshots of every chunk but the first, whose start is known; the edges of all strips but the
+// A lane's entries between two columns, as both engines save them: kRows + 1 numbers s 2^m or s 2^-m, s in [1, 2), and what
+// all m are relative to (robust only).
+template <class S>
+struct Snapshot {
+  using T = typename S::Scalar;
+  using Whole = std::conditional_t<sizeof(T) == 4, int, double>;
+  static constexpr int kEntries = S::kRows + 1;
+  // A fraction's word has nine bits to spare in float32, which hold the reference where there are five of them.
+  static constexpr bool kPacksReference = sizeof(T) == 4 && kEntries >= 5;
+  static constexpr int64_t kBytes =
+      kWarp * ((sizeof(T) + sizeof(Whole)) * kEntries + (kPacksReference ? 0 : sizeof(double)));
+
+  Whole m[kEntries];
+  T s[kEntries];
+  double reference = 0;
+
+  __device__ __forceinline__ void store(char* memory, int lane) const {
+    Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
+    T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
+    const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
+#pragma unroll
+    for (int i = 0; i < kEntries; ++i) {
+      wholes[i * kWarp] = m[i];
+      if constexpr (kPacksReference)
+        fractions[i * kWarp] = __uint_as_float(
+            (__float_as_uint(s[i]) & 0x007fffffu) | static_cast<unsigned>(bits >> 9 * i) << 23);
+      else
+        fractions[i * kWarp] = s[i];
+    }
+    if constexpr (!kPacksReference)
+      reinterpret_cast<double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane] = reference;
+  }
+  __device__ __forceinline__ void load(const char* memory, int lane) {
+    const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
+    const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
+    unsigned long long bits = 0;
+#pragma unroll
+    for (int i = 0; i < kEntries; ++i) {
+      m[i] = wholes[i * kWarp];
+      s[i] = fractions[i * kWarp];
+      if constexpr (kPacksReference) {
+        const unsigned word = __float_as_uint(s[i]);
+        bits |= static_cast<unsigned long long>(word >> 23) << 9 * i;
+        s[i] = __uint_as_float((word & 0x007fffffu) | 0x3f800000u);
+      }
+    }
+    if constexpr (kPacksReference)
+      reference = static_cast<double>(static_cast<long long>(bits << (64 - 9 * kEntries)) >> (64 - 9 * kEntries));
+    else
+      reference = reinterpret_cast<const double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane];
+  }
+};
+
+// Forward's saved state: the snapshots of every stage but the first, whose start is known; the edges of all strips but the
 // last; the verdicts. Without a band or lengths every byte is written.
-//
-// Linear: a snapshot is kRows + 1 entries per lane as the upper bits of float64, and the lane's exponent. Robust: every
-// second snapshot is kept in the place of two: whole numbers in that of the first chunk, fractions in that of the second,
-// and the lane's reference across both.
 template <class S>
 struct Saved {
-  using T = typename S::Scalar;
   char* snapshots = nullptr;
   Edges<S> edges;
   Verdict* verdicts = nullptr;
-  int64_t strips = 0, chunks = 0;
+  int64_t strips = 0, stages = 0;
 
-  static constexpr int64_t kWordBytes = sizeof(T) * kWarp * (S::kRows + 1);
-  static constexpr int64_t kChunkBytes = kWordBytes + sizeof(int) * kWarp;
-
+  static int64_t stages_of(const Sizes<S>& sizes) { return (sizes.chunks + S::kStage - 1) / S::kStage; }
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
-    return batch * sizes.strips * (sizes.chunks - 1) * kChunkBytes +
+    return batch * sizes.strips * (stages_of(sizes) - 1) * Snapshot<S>::kBytes +
            Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks) + (batch * sizeof(Verdict) + 15) / 16 * 16;
   }
   Saved() = default;
   Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : snapshots(static_cast<char*>(memory)), strips(sizes.strips), chunks(sizes.chunks) {
-    char* next = snapshots + batch * strips * (chunks - 1) * kChunkBytes;
-    const int64_t groups = chunks - S::kSkewChunks;
+      : snapshots(static_cast<char*>(memory)), strips(sizes.strips), stages(stages_of(sizes)) {
+    char* next = snapshots + batch * strips * (stages - 1) * Snapshot<S>::kBytes;
+    const int64_t groups = sizes.chunks - S::kSkewChunks;
     edges = Edges<S>(next, batch, strips - 1, groups, false);
     next += Edges<S>::bytes(batch, strips - 1, groups);
     verdicts = reinterpret_cast<Verdict*>(next);
   }
 
-  // Chunks count from 1.
-  __device__ char* chunk(int64_t pair, int strip, int chunk) const {
-    return snapshots + ((pair * strips + strip) * (chunks - 1) + chunk - 1) * kChunkBytes;
+  // Stages count from 1.
+  __device__ __forceinline__ char* stage(int64_t pair, int strip, int stage) const {
+    return snapshots + ((pair * strips + strip) * (stages - 1) + stage - 1) * Snapshot<S>::kBytes;
   }
-  template <typename Word>
-  __device__ static Word* words(char* chunk) {
-    return reinterpret_cast<Word*>(chunk);
-  }
-  __device__ static int* references(char* chunk) { return reinterpret_cast<int*>(chunk + kWordBytes); }
 };
 
 // The edges and verdicts of a forward pass: those of `saved`, or, where nothing is saved, one row per pair.
@@ -234,25 +275,32 @@ struct Row {
 template <class S>
 struct Flows {
   using T = typename S::Scalar;
-  double* values = nullptr;
-  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  Slot<T>* values = nullptr;
+  int2* headers = nullptr;  // of the groups, for the engine
+  T* carries = nullptr;     // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
   int64_t strips = 0, groups = 0;
 
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
-    return batch * (sizes.groups * S::kSteps * sizeof(double) + (dim > 1 ? sizes.strips * dim * kWarp * sizeof(T) : 0));
+    return batch * (sizes.groups * (S::kSteps * sizeof(Slot<T>) + sizeof(int2)) +
+                    (dim > 1 ? sizes.strips * dim * kWarp * sizeof(T) : 0));
   }
   Flows(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(static_cast<double*>(memory)),
-        carries(reinterpret_cast<T*>(values + batch * sizes.groups * S::kSteps)),
+      : values(static_cast<Slot<T>*>(memory)),
+        headers(reinterpret_cast<int2*>(values + batch * sizes.groups * S::kSteps)),
+        carries(reinterpret_cast<T*>(headers + batch * sizes.groups)),
         strips(sizes.strips),
         groups(sizes.groups) {}
 
   __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
     return carries + (pair * strips + strip) * dim * kWarp;
   }
-  __device__ double* group(int64_t pair, const Strip<S>& strip, int g) const {
-    return values + (pair * groups + strip.first_column / S::kSteps + g) * S::kSteps;
+  __device__ int64_t index(int64_t pair, const Strip<S>& strip, int g) const {
+    return pair * groups + strip.first_column / S::kSteps + g;
   }
+  __device__ Slot<T>* group(int64_t pair, const Strip<S>& strip, int g) const {
+    return values + index(pair, strip, g) * S::kSteps;
+  }
+  __device__ int2* header(int64_t pair, const Strip<S>& strip, int g) const { return headers + index(pair, strip, g); }
 };
 
 }  // namespace softdtw

@@ -32,18 +32,14 @@ int64_t table_scalars(const Problem<T>& problem) {
 template <typename T, class Sweep>
 cudaError_t run_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, T* table, cudaStream_t stream, Sweep&& sweep) {
-  if (!uses_table(problem)) {
-    sweep(gradient);
-    return cudaGetLastError();
-  }
+  if (!uses_table(problem)) return sweep(gradient);
   if (problem.ragged()) {
     const cudaError_t error = cudaMemsetAsync(table, 0, problem.batch * problem.n * problem.m * sizeof(T), stream);
     if (error != cudaSuccess) return error;
   }
   Gradient<T> with_table = gradient;
   with_table.cost = {table, problem.n * problem.m, problem.m, 1};
-  sweep(with_table);
-  const cudaError_t error = cudaGetLastError();
+  const cudaError_t error = sweep(with_table);
   return error != cudaSuccess ? error : launch_series_gradients(problem, gradient, table, stream);
 }
 

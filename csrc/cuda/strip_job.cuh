@@ -32,19 +32,13 @@ struct BackwardStrip : Watchers {
   Neighbour producer;  // the strip below
 };
 
-// Brings a line of device memory into L2, ahead of its use.
-constexpr int kSnapshotsAhead = 2;
-
-__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
-
+// Brings a snapshot into L2, ahead of its use.
 template <class S>
-__device__ __forceinline__ void prefetch_chunk(const char* chunk, int lane) {
-  if (lane * 128 < Saved<S>::kChunkBytes) prefetch(chunk + lane * 128);
+__device__ __forceinline__ void prefetch(const char* snapshot, int lane) {
+  if (lane * 128 < Snapshot<S>::kBytes) asm volatile("prefetch.global.L2 [%0];" ::"l"(snapshot + lane * 128));
 }
 
-template <class S>
-__device__ __forceinline__ void clear_chunk(char* chunk, int lane) {
-  for (int i = lane; i < Saved<S>::kChunkBytes / 4; i += kWarp) reinterpret_cast<int*>(chunk)[i] = 0;
-}
+// Dynamic shared memory: what backward keeps of a stage, a part of it for every warp.
+extern __shared__ __align__(16) char stage_memory[];
 
 }  // namespace softdtw

@@ -155,14 +155,25 @@ struct DenseTile {
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
 };
 
-// Squared differences of series of one dimension, from registers. With a `factor` other than 0 the series are first moved by
-// an origin near both and scaled, so that the costs come in another unit; that rounds, and is for costs that are not huge.
-template <class S>
+// The least and the greatest of numbers; NaN if one is NaN.
+__device__ __forceinline__ float lesser(float a, float b) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+__device__ __forceinline__ float greater(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+
+// Squared differences of float32 series of one dimension, from registers. kScaled: the series are first moved by an origin near
+// both and multiplied by a factor, so that the costs come in another unit; that rounds, and is for costs that are not huge.
+template <class S, bool kScaled>
 struct UnivariateTile {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
-  T unordered = 0;  // NaN if x is not finite
   T reach = 0, x_lowest, x_highest, origin = 0, factor;
   const T* line;
   const int64_t stride;
@@ -172,14 +183,13 @@ struct UnivariateTile {
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, T factor_)
       : factor(factor_), line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
     const View<const T> rows = problem.x.pair(pair);
-    if (factor != T(0)) origin = line[0];
+    if (kScaled) origin = line[0];
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
-      if (factor != T(0)) x[k] = (x[k] - origin) * factor;
-      x_lowest = k == 0 ? x[k] : min(x_lowest, x[k]);
-      x_highest = k == 0 ? x[k] : max(x_highest, x[k]);
-      unordered += x[k] - x[k];
+      if (kScaled) x[k] = (x[k] - origin) * factor;
+      x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);
+      x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
     }
   }
   // Starts the loads of a chunk's columns, ahead of use.
@@ -193,17 +203,15 @@ struct UnivariateTile {
     }
   }
   __device__ __forceinline__ void use(const Place<S>&) {
-    T lowest = 0, highest = 0, sum = unordered;
+    T lowest = 0, highest = 0;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
-      y[t] = factor != T(0) ? (next[t] - origin) * factor : next[t];
-      lowest = t == 0 ? y[t] : min(lowest, y[t]);
-      highest = t == 0 ? y[t] : max(highest, y[t]);
-      sum += y[t];
+      y[t] = kScaled ? (next[t] - origin) * factor : next[t];
+      lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
+      highest = t == 0 ? y[t] : greater(highest, y[t]);
     }
-    reach = max(x_highest - lowest, highest - x_lowest);
+    reach = greater(x_highest - lowest, highest - x_lowest);
     reach *= reach;
-    if (!(DeviceMath<T>::abs(sum) < T(INFINITY))) reach = NAN;  // min and max pass over a NaN
   }
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }

@@ -127,13 +127,13 @@ struct Tiled {
     static_assert(static_cast<int>(Verdict::kLinear) == 0);
     error = cudaMemsetAsync(row.verdicts, 0, problem.batch * sizeof(Verdict), stream);
     if (error != cudaSuccess) return error;
-    each_engine<S, true>(problem, [&](auto engine) {
+    return each_engine<S, true>(problem, [&](auto engine) {
       tiled_forward<decltype(engine)><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
           problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr,
           Tickets(memory, problem.batch, groups), groups);
       memory += bytes;
+      return cudaGetLastError();
     });
-    return cudaGetLastError();
   }
 
   static cudaError_t backward(
@@ -149,11 +149,13 @@ struct Tiled {
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      each_engine<S, true>(problem, [&](auto engine) {
-        tiled_backward<decltype(engine)><<<static_cast<unsigned>(blocks), dim3(kWarp, kBackwardWarps), 0, stream>>>(
-            problem, target, kept, flows, linear_applies(problem) ? kept.verdicts : nullptr,
-            Tickets(memory, problem.batch, groups), groups);
+      return each_engine<S, true>(problem, [&](auto engine) {
+        using Engine = decltype(engine);
+        const Tickets tickets(memory, problem.batch, groups);
         memory += bytes;
+        return launch_backward<Engine>(
+            tiled_backward<Engine>, blocks, kBackwardWarps, stream, problem, target, kept, flows,
+            static_cast<const Verdict*>(linear_applies(problem) ? kept.verdicts : nullptr), tickets, groups);
       });
     });
   }
