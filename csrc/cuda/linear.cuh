@@ -17,9 +17,10 @@
 //   chunk's end, since a cell is no smaller than its left neighbour times a positive weight: is_finite looks there.
 // - u' <= 1 / (a' of any predecessor, in the cell's unit), so it cannot overflow, and where it is flushed to zero E is below
 //   2^-50.
-// A chunk that fails the third check, or that a cell outside the table or the band may touch, takes the general sweep, where
-// every number has an exponent of its own (linear_general.cuh). A pair with costs out of range is rejected as a whole: its
-// warps stop and robust.cuh computes it, in the same call.
+// A chunk that begins left of the table takes the same sweep with every cell checked against 2^-960 (kChecked); rows that no
+// path has reached yet hold 0. A chunk that fails a check, that a cell outside the band may touch, or that has a penalty takes
+// the general sweep, where every number has an exponent of its own (linear_general.cuh). A pair with costs out of range is
+// rejected as a whole: its warps stop and robust.cuh computes it, in the same call.
 #pragma once
 
 #include "tile.cuh"
@@ -140,14 +141,26 @@ struct LinearGroup {
   }
 };
 
-// Renews a lane's units, where all its rows are reached.
-template <class S>
+// Renews a lane's units. kChecked: a lane that no path has reached yet takes over the unit of the nearest lane above that one
+// has, or of the edge above.
+template <bool kChecked, class S>
 __device__ __forceinline__ void renew(LinearLane<S>& state, int lane, const LinearGroup<S>& top) {
+  const bool reached = !kChecked || state.left[S::kRows - 1] > 0;
+  if (reached) {
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.exponent[k] += split_exponent(state.left[k]);
+    for (int k = 0; k < S::kRows; ++k) state.exponent[k] += split_exponent(state.left[k]);
+  }
+  if (kChecked) {
+    if (lane == 0 && !reached) state.exponent[S::kRows - 1] = top.exists ? top.unit : 0;
+    const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
+    const int nearest = __shfl_sync(kAllLanes, state.exponent[S::kRows - 1], 31 - __clz(lanes & ((2u << lane) - 1u)));
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+      if (!reached) state.exponent[k] = nearest;
+  }
   const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
   const int above = lane > 0 ? handed : top.exists ? top.unit : state.exponent[0];
-  // In the first row diag is 0, and any factor but infinity will do.
+  // Where diag is 0 any factor but infinity will do.
   state.diag *= power_of_two(min(state.above - above, kBias));
   state.above = above;
 }
@@ -164,12 +177,13 @@ struct Factors {
   }
 };
 
-// (2) over a chunk. `cell(k, t, root, a)` sees every cell and `column(t, bottom)` every step, with the entry of the lane's
-// last row before it.
-template <class S, class Tile, class Cell, class Column>
-__device__ __forceinline__ void sweep_linear(
-    int lane, const Tile& tile, const LinearGroup<S>& top, const Factors<S>& factors, LinearLane<S>& state, Cell&& cell,
-    Column&& column) {
+// (2) over a chunk. `cell(k, t, root, a, checked)` sees every cell and `column(t, bottom)` every step, with the entry of the
+// lane's last row before it. False if a check failed.
+template <bool kChecked, class S, class Tile, class Cell, class Column>
+__device__ __forceinline__ bool sweep_linear(
+    int lane, int column_of_lane, const Tile& tile, const LinearGroup<S>& top, const Factors<S>& factors,
+    LinearLane<S>& state, Cell&& cell, Column&& column) {
+  int lowest = kBias << 20;
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const double bottom = state.left[S::kRows - 1];
@@ -182,12 +196,14 @@ __device__ __forceinline__ void sweep_linear(
       const auto root = tile.root(k, t);
       const double left = state.left[k];
       const double a = Tile::weight(root) * fma(factors.row[k], up + diag, left);
-      cell(k, t, root, a);
+      if (kChecked && column_of_lane + t >= 0) lowest = min(lowest, __double2hiint(a));
+      cell(k, t, root, a, std::bool_constant<kChecked>());
       state.left[k] = up = a;
       diag = left;
     }
     column(t, bottom);
   }
+  return state.is_finite() && lowest >= (kBias - kRange) << 20;
 }
 
 // What flows between chunks of the reversed sweep: u' = u 2^e.
@@ -206,11 +222,12 @@ constexpr int kMostRise = kRange + 40;
 
 // (3), (4) over a chunk, from right to left, `entry(k, t)` and `root(k, t)` as the sweep left them. `below` is what the strip
 // below hands to lane 31 for columns one left of its own. `cell(k, t, E)` sees every cell, `column(t, handed)` every step,
-// with what the lane hands to the lane above, whose unit is `above`.
-template <class S, class Tile, class Entry, class Root, class Cell, class Column>
+// with what the lane hands to the lane above, whose unit is `above`. kChecked: cells left of the table are 0 and take no part,
+// and 1 arrives at row end_row in step end_step.
+template <bool kChecked, class S, class Tile, class Entry, class Root, class Cell, class Column>
 __device__ __forceinline__ void sweep_linear_reversed(
-    int lane, const int (&exponent)[S::kRows], int above, const Factors<S>& factors, const LinearGroup<S>& below,
-    LinearFlow<S>& flow, Entry&& entry, Root&& root, Cell&& cell, Column&& column) {
+    int lane, int end_row, int end_step, const int (&exponent)[S::kRows], int above, const Factors<S>& factors,
+    const LinearGroup<S>& below, LinearFlow<S>& flow, Entry&& entry, Root&& root, Cell&& cell, Column&& column) {
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k) {
     flow.right[k] *= power_of_two(min(exponent[k] - flow.exponent[k], kMostRise));
@@ -230,8 +247,11 @@ __device__ __forceinline__ void sweep_linear_reversed(
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
       const double right = flow.right[k];
-      const double b = k == S::kRows - 1 ? right + handed : fma(factors.row[k + 1 < S::kRows ? k + 1 : 0], sum, right);
-      cell(k, t, entry(k, t) * b);
+      const double a = entry(k, t);
+      double b = k == S::kRows - 1 ? right + handed : fma(factors.row[k + 1 < S::kRows ? k + 1 : 0], sum, right);
+      if (kChecked && t == end_step && k == end_row) b = 1 / a;
+      if (kChecked && a == 0) b = 0;
+      cell(k, t, a * b);
       const double u = Tile::weight(root(k, t)) * b;
       sum = u + right;
       flow.right[k] = u;

@@ -12,7 +12,7 @@ __device__ __forceinline__ Wide wide_of(const LinearGroup<S>& group, int t, int 
   return group.general ? group.entries[t].wide() : Wide::of(group.entries[t].plain(), sign * group.unit);
 }
 
-// (2) over a chunk, `step` the penalty's factor. `cell(k, t, root, a)`, `column(t, bottom)` as in the plain sweep.
+// (2) over a chunk, `step` the penalty's factor. `cell` and `column` as in the plain sweep.
 template <class S, class Tile, class Cell, class Column>
 __device__ __forceinline__ void sweep_linear_general(
     const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const LinearGroup<S>& top, double step,
@@ -33,7 +33,7 @@ __device__ __forceinline__ void sweep_linear_general(
       const Wide left = lefts[k];
       Wide a = (left.times(step) + diag + up.times(step)).times(Tile::weight(root));
       if (!place.holds(extent, k, t)) a = Wide();
-      cell(k, t, root, a);
+      cell(k, t, root, a, std::true_type());
       lefts[k] = up = a;
       diag = left;
     }

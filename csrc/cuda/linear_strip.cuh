@@ -47,20 +47,41 @@ __device__ __forceinline__ void load_snapshot(LinearLane<S>& state, int lane, co
   }
 }
 
-// Sweeps a chunk with the plain sweep if it may be plain, and with the general one if not or if that left the range. Both
-// `cell` and `column` must take a double and a Wide. True if it was the plain one.
+// How a chunk is swept.
+enum class Sweep : int { kPlain = 0, kChecked = 1, kGeneral = 2 };
+
+// The fastest sweep that a chunk may take. `ends`: the pair's last cell is in it.
+template <class S>
+__device__ __forceinline__ Sweep sweep_of(
+    const Extent& extent, const Place<S>& place, const LinearGroup<S>& top, double step, bool ends) {
+  if (step != 1 || __shfl_sync(kAllLanes, static_cast<int>(top.general), 0)) return Sweep::kGeneral;
+  if (place.is_entered && !ends) return Sweep::kPlain;
+  return place.in_band_columns ? Sweep::kChecked : Sweep::kGeneral;
+}
+
+// Sweeps a chunk so, and with the general sweep where that left the range. Both `cell` and `column` must take a double and a
+// Wide. Returns the sweep that it was.
 template <class S, class Tile, class Cell, class Column>
-__device__ __forceinline__ bool sweep_linear_chunk(
+__device__ __forceinline__ Sweep sweep_linear_chunk(
     const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const LinearGroup<S>& top, double step,
-    bool may_be_plain, LinearLane<S>& state, Cell&& cell, Column&& column) {
-  if (may_be_plain) {
+    Sweep sweep, LinearLane<S>& state, Cell&& cell, Column&& column) {
+  if (sweep != Sweep::kGeneral) {
     const LinearLane<S> before = state;
-    sweep_linear(lane, tile, top, Factors<S>(state.exponent, state.above), state, cell, column);
-    if (__all_sync(kAllLanes, state.is_finite())) return true;
+    const Factors<S> factors(state.exponent, state.above);
+    const bool right = sweep == Sweep::kPlain
+                           ? sweep_linear<false>(lane, place.column, tile, top, factors, state, cell, column)
+                           : sweep_linear<true>(lane, place.column, tile, top, factors, state, cell, column);
+    if (__all_sync(kAllLanes, right)) return sweep;
     state = before;
   }
   sweep_linear_general(extent, place, lane, tile, top, step, state, cell, column);
-  return false;
+  return Sweep::kGeneral;
+}
+
+template <class S>
+__device__ __forceinline__ void renew_for(Sweep sweep, LinearLane<S>& state, int lane, const LinearGroup<S>& top) {
+  if (sweep == Sweep::kPlain) renew<false>(state, lane, top);
+  if (sweep == Sweep::kChecked) renew<true>(state, lane, top);
 }
 
 // False where the pair is given up: its costs are out of range here, or in a strip that this one waits for.
@@ -100,9 +121,8 @@ __device__ bool linear_forward_strip(
       if (lane == kWarp - 1) job.publish(kAborted);
       return false;
     }
-    const bool may_be_plain = place.is_entered && step == 1 && chunk != around.end_chunk &&
-                              !__shfl_sync(kAllLanes, static_cast<int>(top.general), 0);
-    if (may_be_plain) renew(state, lane, top);
+    const Sweep wanted = sweep_of(extent, place, top, step, chunk == around.end_chunk);
+    renew_for(wanted, state, lane, top);
     if (keeps && chunk > 0 && chunk % S::kStage == 0)
       store_snapshot(state, lane, saved.stage(job.pair, job.strip, chunk / S::kStage));
 
@@ -112,16 +132,16 @@ __device__ bool linear_forward_strip(
     const bool ends = chunk == around.end_chunk && lane == around.end_lane;
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     Wide last;
-    const bool plain = sweep_linear_chunk(
-        extent, place, lane, tile, top, step, may_be_plain, state,
-        [&](int k, int t, T, auto a) {
-          if constexpr (std::is_same_v<decltype(a), Wide>)
-            if (ends && k == end_row && t == end_step) last = a;
+    const Sweep sweep = sweep_linear_chunk(
+        extent, place, lane, tile, top, step, wanted, state,
+        [&](int k, int t, T, auto a, auto checked) {
+          if constexpr (checked.value)
+            if (ends && k == end_row && t == end_step) last = with_unit(a, state.exponent[k]);
         },
         [&](int t, auto bottom) {
           if (writes) out[t] = Slot<T>::of(bottom);
         });
-    if (writes) *reinterpret_cast<int2*>(own_edge.references + own_group) = make_int2(unit, !plain);
+    if (writes) *reinterpret_cast<int2*>(own_edge.references + own_group) = make_int2(unit, sweep == Sweep::kGeneral);
     if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma * kLn2);
     __syncwarp();
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
@@ -179,7 +199,7 @@ __device__ void linear_backward_strip(
       state.start(around.is_first && lane == 0);
     }
     int exponents[S::kStage][S::kRows + 1];
-    unsigned plain_parts = 0;
+    unsigned sweeps = 0;  // two bits a part
 #pragma unroll 1
     for (int part = 0; part < parts; ++part) {
       const int chunk = first_chunk + part;
@@ -189,20 +209,19 @@ __device__ void linear_backward_strip(
       LinearGroup<S> top;
       const int group = chunk + around.above_offset;
       if (group < above_groups && lane == 0) top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group);
-      const bool may_be_plain = place.is_entered && step == 1 && chunk != around.end_chunk &&
-                                !__shfl_sync(kAllLanes, static_cast<int>(top.general), 0);
-      if (may_be_plain) renew(state, lane, top);
+      const Sweep wanted = sweep_of(extent, place, top, step, chunk == around.end_chunk);
+      renew_for(wanted, state, lane, top);
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) exponents[part][k] = state.exponent[k];
       exponents[part][S::kRows] = state.above;
-      const bool plain = sweep_linear_chunk(
-          extent, place, lane, tile, top, step, may_be_plain, state,
-          [&](int k, int t, T root, auto a) {
+      const Sweep sweep = sweep_linear_chunk(
+          extent, place, lane, tile, top, step, wanted, state,
+          [&](int k, int t, T root, auto a, auto) {
             kept.entries[kept.at(part, k, t)] = Slot<T>::of(a);
             if (Tile::kKeepsRoots) kept.roots[kept.at(part, k, t)] = root;
           },
           [](int, auto) {});
-      plain_parts |= static_cast<unsigned>(plain) << part;
+      sweeps |= static_cast<unsigned>(sweep) << 2 * part;
     }
 
 #pragma unroll 1
@@ -222,7 +241,9 @@ __device__ void linear_backward_strip(
             flows.group(job.pair, around.below, below_group), flows.header(job.pair, around.below, below_group));
       }
       __syncwarp();
-      const bool plain = (plain_parts >> part & 1) && !__shfl_sync(kAllLanes, static_cast<int>(below.general), kWarp - 1);
+      const auto was = static_cast<Sweep>(sweeps >> 2 * part & 3);
+      const bool below_is_general = __shfl_sync(kAllLanes, static_cast<int>(below.general), kWarp - 1);
+      const Sweep sweep = below_is_general ? Sweep::kGeneral : was;
       sink.begin(place);
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
@@ -238,28 +259,28 @@ __device__ void linear_backward_strip(
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) exponent[k] = exponents[part][k];
       const int above = exponents[part][S::kRows];
-      if (plain)
-        sweep_linear_reversed<S, Tile>(
-            lane, exponent, above, Factors<S>(exponent, above), below, flow,
-            [&](int k, int t) { return kept.entries[kept.at(part, k, t)].plain(); }, root, cell,
-            [&](int t, double handed) {
-              sink.step(t);
-              if (leaves) out[t] = Slot<T>::of(handed);
-            });
+      const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
+      const int end_step = around.end_time % S::kSteps;
+      const auto entry = [&](int k, int t) { return kept.entries[kept.at(part, k, t)].plain(); };
+      const auto column = [&](int t, const auto& handed) {
+        sink.step(t);
+        if (leaves) out[t] = Slot<T>::of(handed);
+      };
+      if (sweep == Sweep::kPlain)
+        sweep_linear_reversed<false, S, Tile>(
+            lane, -1, -1, exponent, above, Factors<S>(exponent, above), below, flow, entry, root, cell, column);
+      else if (sweep == Sweep::kChecked)
+        sweep_linear_reversed<true, S, Tile>(
+            lane, end_row, end_step, exponent, above, Factors<S>(exponent, above), below, flow, entry, root, cell, column);
       else
         sweep_linear_general_reversed<S, Tile>(
-            lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1, around.end_time % S::kSteps,
-            step, below, flow,
+            lane, end_row, end_step, step, below, flow,
             [&](int k, int t) {
               const Slot<T> slot = kept.entries[kept.at(part, k, t)];
-              return plain_parts >> part & 1 ? Wide::of(slot.plain(), exponents[part][k]) : slot.wide();
+              return was == Sweep::kGeneral ? slot.wide() : Wide::of(slot.plain(), exponents[part][k]);
             },
-            root, cell,
-            [&](int t, const Wide& handed) {
-              sink.step(t);
-              if (leaves) out[t] = Slot<T>::of(handed);
-            });
-      if (leaves) *flows.header(job.pair, strip, chunk) = make_int2(above, !plain);
+            root, cell, column);
+      if (leaves) *flows.header(job.pair, strip, chunk) = make_int2(above, sweep == Sweep::kGeneral);
       sink.end(place, chunk == last_chunk);
       __syncwarp();
       if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));

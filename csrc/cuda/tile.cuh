@@ -13,6 +13,7 @@ struct Place {
   bool in_table;    // and the rows in [0, n)
   bool in_band;     // no cell is left of the table or outside the band; cells below or right of the table do no harm
   bool is_entered;  // and the same holds for the columns just left of the chunk
+  bool in_band_columns;  // cells are outside the band only where they are left of the table
 
   __device__ Place(const Strip<S>& strip, const Extent& extent, int chunk, int lane) {
     const int start = strip.first_column + chunk * S::kSteps;
@@ -22,8 +23,9 @@ struct Place {
     const int last_row = strip.first_row + S::kStripRows - 1;
     in_columns = leftmost >= 0 && rightmost < extent.m;
     in_table = in_columns && last_row < extent.n;
+    in_band_columns = rightmost - strip.first_row <= extent.high && max(leftmost, 1) - 1 - last_row >= extent.low;
     in_band = leftmost >= 0 && rightmost - strip.first_row <= extent.high && leftmost - last_row >= extent.low;
-    is_entered = in_band && leftmost >= 1 && leftmost - 1 - last_row >= extent.low;
+    is_entered = in_band_columns && leftmost >= 1;
   }
   __device__ bool holds(const Extent& extent, int k, int t) const {
     return column + t >= 0 && extent.in_band(row + k, column + t);

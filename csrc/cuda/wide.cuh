@@ -48,6 +48,10 @@ __device__ __forceinline__ Wide operator+(const Wide& x, const Wide& y) {
   return Wide::of(fma(small, power_of_two(-abs(distance)), large), max(x.e, y.e));
 }
 
+// A number in a unit, or one that has its own.
+__device__ __forceinline__ Wide with_unit(double a, int unit) { return {a, unit}; }
+__device__ __forceinline__ Wide with_unit(const Wide& x, int) { return x; }
+
 __device__ __forceinline__ Wide shuffle_up(const Wide& x) {
   return {shuffle_up(x.a), __shfl_up_sync(kAllLanes, x.e, 1)};
 }
