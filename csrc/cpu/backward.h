@@ -1,6 +1,6 @@
-// Backward: the strips from the last to the first, the segments of each from the last to the first. A segment is swept again
-// from its snapshot, now keeping the shares in which a cell hands its E to its predecessors (normalised weights, they sum to
-// 1, so 0 <= E <= 1), then swept in reverse.
+// Backward of one strip: its segments from the last to the first. A segment is swept again from its snapshot, now keeping the
+// shares in which a cell hands its E to its predecessors (normalised weights, they sum to 1, so 0 <= E <= 1), then swept in
+// reverse.
 
 #include "gradient.h"
 
@@ -59,7 +59,11 @@ struct Reverse {
     NoGradient none;
     steps<true>(pair, scratch, first, last, none);
     T* const e = scratch.weights;
-    if (pair.cost == Cost::kMatrix) return write_cost_gradient(pair, scratch, row, first, last, e);
+    if (pair.cost == Cost::kMatrix) {
+      const AnyView& dcost = scratch.dcost;
+      if (dcost.narrow.data) return write_cost_gradient(pair, dcost.narrow, scratch.factor, row, first, last, e);
+      return write_cost_gradient(pair, dcost.wide, scratch.factor, row, first, last, e);
+    }
     if (pair.cost == Cost::kCityblock) return add_series_gradient<T, Cost::kCityblock>(pair, scratch, row, first, last, e);
     if (pair.cost == Cost::kEuclidean) divide_by_distance(pair, row, first, last, e);
     add_series_gradient<T, Cost::kSqEuclidean>(pair, scratch, row, first, last, e);
@@ -82,25 +86,33 @@ void recompute(
 }
 
 template <typename T>
-void backward(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch) {
+void backward(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t index) {
   Sweep<T> sweep;
   Reverse<T> reverse;
-  __builtin_memset(scratch.incoming, 0, pair.m * sizeof(T));
-  const int64_t last_row = (pair.n - 1) / kRows * kRows;
-  for (int64_t row = last_row; row >= 0; row -= kRows) {
-    const Strip strip = strip_of(pair, row);
-    reverse.start();
-    if (row == last_row) reverse.left[(pair.n - 1 - row) / kWidth<T>][(pair.n - 1 - row) % kWidth<T>] = 1;  // E[N,M] = 1
-    int64_t last = strip.last;
-    while (last >= strip.first) {
-      const int64_t boundary = last / kSegment * kSegment, first = boundary > strip.first ? boundary : strip.first;
-      if (pair.penalty > 0)
-        recompute<T, true>(sweep, pair, table, strip, first, last, scratch.weights);
-      else
-        recompute<T, false>(sweep, pair, table, strip, first, last, scratch.weights);
-      reverse.segment(pair, scratch, row, first, last);
-      last = first - 1;
+  const Strip strip = strip_of(pair, index * kRows);
+  const bool lowest_strip = strip.row + kRows >= pair.n;
+  reverse.start();
+  if (lowest_strip) reverse.left[(pair.n - 1 - strip.row) / kWidth<T>][(pair.n - 1) % kWidth<T>] = 1;  // E[N,M] = 1
+  wait_for(&states[index].down, kAll);
+  int64_t last = strip.last;
+  while (last >= strip.first) {
+    const int64_t boundary = last / kSegment * kSegment, first = boundary > strip.first ? boundary : strip.first;
+    if (pair.penalty > 0)
+      recompute<T, true>(sweep, pair, table, strip, first, last, scratch.weights);
+    else
+      recompute<T, false>(sweep, pair, table, strip, first, last, scratch.weights);
+    // In parts, so that the strip above can follow closely: it takes E of this strip's row at steps kRows - 1 earlier.
+    Scratch<T> part = scratch;
+    for (int64_t part_last = last; part_last >= first;) {
+      const int64_t cut = part_last / kPart * kPart, part_first = cut > first ? cut : first;
+      part.weights = scratch.weights + (part_first - first) * 3 * kRows;
+      if (!lowest_strip) wait_for(&states[index + 1].up, kRows - 1 - part_first);
+      reverse.segment(pair, part, strip.row, part_first, part_last);
+      publish(&states[index].up, -part_first);
+      part_last = part_first - 1;
     }
-    if (strip.first > 0) scratch.incoming[strip.first - 1] = reverse.diag[0][0];
+    last = first - 1;
   }
+  if (strip.first > 0) scratch.incoming[strip.first - 1] = reverse.diag[0][0];
+  publish(&states[index].up, kAll);
 }

@@ -5,6 +5,7 @@ template <typename T>
 struct CostBlock {
   alignas(64) T m[kSteps][kRows];
   alignas(64) T r[kSteps][kRows];
+  double least = 0;  // the most negative scaled cost so far, or 0
 };
 
 template <typename T>
@@ -68,17 +69,23 @@ void fill_wide(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, Co
   }
 }
 
-template <typename T>
-void fill_from_matrix(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+template <typename T, typename From>
+void fill_from_matrix(
+    const Pair<T>& pair, const View<From>& matrix, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
   alignas(64) double cost[kSteps][kRows] = {};
+  double least = 0;
   const int64_t rows = pair.n - row < kRows ? pair.n - row : kRows;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t begin = r - step > 0 ? r - step : 0;
     const int64_t end = pair.m + r - step < steps ? pair.m + r - step : steps;
-    const T* from = pair.matrix.data + (row + r) * pair.matrix.row_stride + (step - r) * pair.matrix.column_stride;
+    const From* from = matrix.data + (row + r) * matrix.row_stride + (step - r) * matrix.column_stride;
     const int64_t low = pair.low + row + 2 * r - step, high = pair.high + row + 2 * r - step;
-    for (int64_t i = begin > low ? begin : low; i < end && i <= high; ++i) cost[i][r] = from[i * pair.matrix.column_stride];
+    for (int64_t i = begin > low ? begin : low; i < end && i <= high; ++i) {
+      cost[i][r] = from[i * matrix.column_stride];
+      least = cost[i][r] < least ? cost[i][r] : least;
+    }
   }
+  block.least = least * pair.scale < block.least ? least * pair.scale : block.least;
   for (int64_t i = 0; i < steps; ++i) split_wide_costs(cost[i], pair.scale, block.m[i], block.r[i]);
 }
 
@@ -114,8 +121,10 @@ void fill_narrow(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, 
 
 template <typename T>
 void fill_costs(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
-  if (pair.cost == Cost::kMatrix)
-    fill_from_matrix(pair, row, step, steps, block);
+  if (pair.cost == Cost::kMatrix && pair.matrix.narrow.data)
+    fill_from_matrix(pair, pair.matrix.narrow, row, step, steps, block);
+  else if (pair.cost == Cost::kMatrix)
+    fill_from_matrix(pair, pair.matrix.wide, row, step, steps, block);
   else if (pair.wide)
     fill_wide(pair, row, step, steps, block);
   else if (pair.cost == Cost::kSqEuclidean)

@@ -1,14 +1,14 @@
-// The CPU backend: pairs to workers of torch's pool, one pair to one worker; the instruction set is chosen at run time.
-#include <atomic>
-#include <cmath>
+// The CPU backend; the instruction set is chosen at run time.
 #include <cstdlib>
-#include <cstring>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <torch/csrc/stable/library.h>
 
 #include "../entry.h"
-#include "pack.h"
+#include "passes.h"
+#include "schedule.h"
 
 namespace softdtw {
 namespace cpu {
@@ -39,22 +39,19 @@ const Kernels<double>& kernels(double) {
   return isa.for_double;
 }
 
-// Calls work(pair, workspace memory of the worker) for every pair. Workers claim pairs one by one: lengths may differ.
-template <typename F>
-void for_every_pair(int64_t batch, int64_t workspace_bytes, const Tensor& like, const F& work) {
-  const int64_t threads = torch::stable::get_num_threads();
-  const int64_t workers = batch < threads ? batch : threads;
-  const Tensor memory = new_bytes(like, workers * workspace_bytes + 64);
-  char* const unaligned = static_cast<char*>(memory.mutable_data_ptr());
-  char* const base = unaligned + (64 - reinterpret_cast<uintptr_t>(unaligned) % 64) % 64;
-  std::atomic<int64_t> next{0};
-  torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t worker = begin; worker < end; ++worker)
-      for (int64_t b = next++; b < batch; b = next++) work(b, base + worker * workspace_bytes);
-  });
-}
+// Whether a pair may turn out to need a wider dtype.
+template <typename T>
+constexpr bool kCanFail = sizeof(T) < sizeof(double);
 
 }  // namespace
+
+void rest(int64_t round) {
+#if defined(__x86_64__)
+  if (round < 64) return __builtin_ia32_pause();
+#endif
+  (void)round;
+  std::this_thread::yield();
+}
 
 struct CpuBackend {
   static Tensor arrange(const Tensor& series) { return series; }  // pack() reads any strides
@@ -73,53 +70,26 @@ struct CpuBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
     check(plan);
-    const int64_t table_bytes = Table<T>::bytes(problem.n, problem.m);
-    const Kernels<T>& run = kernels(T{});
-    Workspace<T> sizes;
-    for_every_pair(problem.batch, sizes.carve(problem, !saved, false, nullptr), like, [&](int64_t b, char* memory) {
-      const Extent extent = problem.extent(b);
-      if (!extent.valid()) {
-        value[b] = std::numeric_limits<T>::quiet_NaN();
-        return;
-      }
-      Workspace<T> workspace;
-      workspace.carve(problem, !saved, false, memory);
-      Table<T> table{workspace.edge_m, nullptr, workspace.edge_s, nullptr, 0, 0};
-      const Pair<T> pair = pack(problem, b, extent, workspace);
-      if (saved) {
-        char* const kept = static_cast<char*>(saved) + b * table_bytes;
-        table = Table<T>::saved(kept, problem.n, problem.m);
-        if (!problem.ragged()) table.clear_rest(kept, problem.n, problem.m, strip_of(pair, (pair.n - 1) / kRows * kRows));
-      }
-      value[b] = run.forward(pair, table);
-    });
+    char* const tables = static_cast<char*>(saved);
+    std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
+    run(ForwardPass<T, T>{problem, kernels(T{}), {}, value, tables, kCanFail<T> ? unsound.data() : nullptr}, problem.batch,
+        like);
+    const std::vector<int64_t> again = marked(unsound);
+    if (again.empty()) return;
+    run(ForwardPass<double, T>{problem, kernels(double{}), {&again}, value, nullptr, nullptr}, again.size(), like);
   }
 
   template <typename T>
   static void backward(
       const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
     check(plan);
-    const int64_t table_bytes = Table<T>::bytes(problem.n, problem.m);
-    const Kernels<T>& run = kernels(T{});
-    Workspace<T> sizes;
-    for_every_pair(problem.batch, sizes.carve(problem, false, true, nullptr), like, [&](int64_t b, char* memory) {
-      const Extent extent = problem.extent(b);
-      if (!extent.valid() || !std::isfinite(gradient.value[b])) {
-        spoil_gradient(problem, b, extent, gradient);
-        return;
-      }
-      Workspace<T> workspace;
-      workspace.carve(problem, false, true, memory);
-      std::memset(workspace.scratch.dx, 0, workspace.x_size * sizeof(T));
-      std::memset(workspace.scratch.dy, 0, workspace.y_size * sizeof(T));
-      const Pair<T> pair = pack(problem, b, extent, workspace);
-      workspace.scratch.dcost = gradient.cost.pair(b);
-      workspace.scratch.factor = gradient.grad_value[b];
-      // Only read from here on.
-      char* const kept = const_cast<char*>(static_cast<const char*>(saved)) + b * table_bytes;
-      run.backward(pair, Table<T>::saved(kept, problem.n, problem.m), workspace.scratch);
-      if (problem.cost != Cost::kMatrix) unpack_gradient(problem, b, pair, workspace, gradient);
-    });
+    char* const tables = const_cast<char*>(static_cast<const char*>(saved));
+    std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
+    run(BackwardPass<T, T>{problem, kernels(T{}), {}, gradient, tables, kCanFail<T> ? unsound.data() : nullptr},
+        problem.batch, like);
+    const std::vector<int64_t> again = marked(unsound);
+    if (again.empty()) return;
+    run(BackwardPass<double, T>{problem, kernels(double{}), {&again}, gradient, nullptr, nullptr}, again.size(), like);
   }
 };
 

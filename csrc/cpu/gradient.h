@@ -83,17 +83,17 @@ void add_series_gradient(
   }
 }
 
-template <typename T>
+template <typename T, typename To>
 void write_cost_gradient(
-    const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+    const Pair<T>& pair, const View<To>& dcost, T factor, int64_t row, int64_t first, int64_t last, const T* e) {
   const int64_t rows = pair.n - row < kRows ? pair.n - row : kRows;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t left = row + r + pair.low, right = row + r + pair.high;
     int64_t begin = first - r > left ? first - r : left, end = last - r < right ? last - r : right;
     if (begin < 0) begin = 0;
     if (end > pair.m - 1) end = pair.m - 1;
-    T* to = scratch.dcost.data + (row + r) * scratch.dcost.row_stride;
+    To* to = dcost.data + (row + r) * dcost.row_stride;
     for (int64_t column = begin; column <= end; ++column)
-      to[column * scratch.dcost.column_stride] = scratch.factor * e[(column + r - first) * 3 * kRows + r];
+      to[column * dcost.column_stride] = To(factor * e[(column + r - first) * 3 * kRows + r]);
   }
 }

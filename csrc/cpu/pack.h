@@ -9,19 +9,25 @@
 namespace softdtw {
 namespace cpu {
 
-// Scratch memory of one worker, carved from one allocation that fits every pair of the problem.
+// What a sweep of dtype T needs for one pair, carved from one allocation that fits every pair of the problem.
 template <typename T>
 struct Workspace {
+  struct Needs {
+    bool edge, table, backward;
+  };
+
   int64_t x_size, y_size;
   T *x, *y, *edge_s;
   double* edge_m;
-  Scratch<T> scratch;
+  char* table;
+  StripState* states;
+  Scratch<T> scratch;  // but for the weights, which belong to a thread
 
-  static int64_t padded_rows(const Problem<T>& problem) { return round_up(problem.n, kRows); }
-  static int64_t padded_columns(const Problem<T>& problem) { return round_up(problem.m + 2 * kRows, 16); }
+  static int64_t weights_bytes() { return kSegment * 3 * kRows * sizeof(T); }
 
-  // With base null only counts the bytes.
-  int64_t carve(const Problem<T>& problem, bool edges, bool backward, char* base) {
+  // With base null only counts the bytes. base is aligned to 64.
+  template <typename Input>
+  int64_t carve(const Problem<Input>& problem, Needs needs, char* base) {
     int64_t used = 0;
     const auto take = [&](int64_t bytes) {
       char* const at = base + used;
@@ -29,16 +35,18 @@ struct Workspace {
       return base ? at : nullptr;
     };
     const bool series = problem.cost != Cost::kMatrix;
-    x_size = series ? problem.dim * padded_rows(problem) : 0;
-    y_size = series ? problem.dim * padded_columns(problem) : 0;
+    x_size = series ? problem.dim * round_up(problem.n, kRows) : 0;
+    y_size = series ? problem.dim * round_up(problem.m + 2 * kRows, 16) : 0;
     x = reinterpret_cast<T*>(take(x_size * sizeof(T)));
     y = reinterpret_cast<T*>(take(y_size * sizeof(T)));
-    edge_m = reinterpret_cast<double*>(take(edges ? problem.m * sizeof(double) : 0));
-    edge_s = reinterpret_cast<T*>(take(edges ? problem.m * sizeof(T) : 0));
-    scratch.weights = reinterpret_cast<T*>(take(backward ? kSegment * 3 * kRows * sizeof(T) : 0));
-    scratch.incoming = reinterpret_cast<T*>(take(backward ? problem.m * sizeof(T) : 0));
-    scratch.dx = reinterpret_cast<T*>(take(backward ? x_size * sizeof(T) : 0));
-    scratch.dy = reinterpret_cast<T*>(take(backward ? y_size * sizeof(T) : 0));
+    states = reinterpret_cast<StripState*>(take(Table<T>::strips_of(problem.n) * sizeof(StripState)));
+    edge_m = reinterpret_cast<double*>(take(needs.edge ? problem.m * sizeof(double) : 0));
+    edge_s = reinterpret_cast<T*>(take(needs.edge ? problem.m * sizeof(T) : 0));
+    table = take(needs.table ? Table<T>::bytes(problem.n, problem.m) : 0);
+    scratch = {};
+    scratch.incoming = reinterpret_cast<T*>(take(needs.backward ? problem.m * sizeof(T) : 0));
+    scratch.dx = reinterpret_cast<T*>(take(needs.backward ? x_size * sizeof(T) : 0));
+    scratch.dy = reinterpret_cast<T*>(take(needs.backward ? y_size * sizeof(T) : 0));
     return used;
   }
 };
@@ -46,8 +54,8 @@ struct Workspace {
 // Where float32 costs times `scale` reach this, half a unit in their last place is felt in E.
 constexpr double kWideFrom = 256;
 
-template <typename T>
-Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const Workspace<T>& workspace) {
+template <typename T, typename Input>
+Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, const Workspace<T>& workspace) {
   Pair<T> pair;
   pair.cost = problem.cost;
   pair.n = extent.n;
@@ -57,15 +65,15 @@ Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const W
   pair.dim = problem.dim;
   pair.scale = 1 / (problem.gamma * kLn2);
   pair.penalty = problem.warp_penalty;
-  pair.matrix = problem.cost_matrix.pair(b);
+  pair.matrix.set(problem.cost_matrix.pair(b));
   pair.x = workspace.x;
   pair.y = workspace.y;
-  pair.x_stride = Workspace<T>::padded_rows(problem);
-  pair.y_stride = Workspace<T>::padded_columns(problem);
+  pair.x_stride = problem.dim ? workspace.x_size / problem.dim : 0;
+  pair.y_stride = problem.dim ? workspace.y_size / problem.dim : 0;
   pair.wide = false;
   if (problem.cost == Cost::kMatrix) return pair;
 
-  const View<const T> x = problem.x.pair(b), y = problem.y.pair(b);
+  const View<const Input> x = problem.x.pair(b), y = problem.y.pair(b);
   double farthest = 0;
   for (int64_t d = 0; d < pair.dim; ++d) {
     T* const to_x = workspace.x + d * pair.x_stride;
@@ -76,10 +84,12 @@ Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const W
       least = value < least ? value : least;
       return value;
     };
+    // Cells beyond the table get costs like those of its last row and column: not larger ones, which might look as if the
+    // range of the dtype had been left.
     for (int64_t i = 0; i < pair.n; ++i) to_x[i] = see(x.at(i, d));
-    for (int64_t i = pair.n; i < pair.x_stride; ++i) to_x[i] = 0;
-    for (int64_t j = 0; j < kRows; ++j) to_y[j] = 0;
+    for (int64_t i = pair.n; i < pair.x_stride; ++i) to_x[i] = to_x[pair.n - 1];
     for (int64_t j = 0; j < pair.m; ++j) to_y[kRows + pair.m - 1 - j] = see(y.at(j, d));
+    for (int64_t j = 0; j < kRows; ++j) to_y[j] = to_y[kRows];
     for (int64_t j = kRows + pair.m; j < pair.y_stride; ++j) to_y[j] = 0;
     const double range = double(largest) - double(least);
     farthest += problem.cost == Cost::kCityblock ? range : range * range;
@@ -90,17 +100,18 @@ Pair<T> pack(const Problem<T>& problem, int64_t b, const Extent& extent, const W
 }
 
 // The gradient that arrives, times the constant of dC/dx that the sums leave out.
-template <typename T>
+template <typename T, typename Input>
 void unpack_gradient(
-    const Problem<T>& problem, int64_t b, const Pair<T>& pair, const Workspace<T>& workspace, const Gradient<T>& gradient) {
-  const T factor = gradient.grad_value[b] * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
-  const View<T> x = gradient.x.pair(b), y = gradient.y.pair(b);
+    const Problem<Input>& problem, int64_t b, const Pair<T>& pair, const Scratch<T>& scratch,
+    const Gradient<Input>& gradient) {
+  const T factor = T(gradient.grad_value[b]) * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
+  const View<Input> x = gradient.x.pair(b), y = gradient.y.pair(b);
   for (int64_t d = 0; d < pair.dim; ++d) {
     if (gradient.x.data)
-      for (int64_t i = 0; i < pair.n; ++i) x.at(i, d) = factor * workspace.scratch.dx[d * pair.x_stride + i];
+      for (int64_t i = 0; i < pair.n; ++i) x.at(i, d) = Input(factor * scratch.dx[d * pair.x_stride + i]);
     if (gradient.y.data)
       for (int64_t j = 0; j < pair.m; ++j)
-        y.at(j, d) = -factor * workspace.scratch.dy[d * pair.y_stride + kRows + pair.m - 1 - j];
+        y.at(j, d) = Input(-factor * scratch.dy[d * pair.y_stride + kRows + pair.m - 1 - j]);
   }
 }
 

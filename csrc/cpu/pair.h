@@ -10,6 +10,7 @@
 
 #include "../problem.h"
 #include "../recurrence.h"
+#include "progress.h"
 
 namespace softdtw {
 namespace cpu {
@@ -17,6 +18,7 @@ namespace cpu {
 constexpr int64_t kRows = 64;      // of a strip
 constexpr int64_t kSteps = 16;     // of a block, after which entries are normalised and the reference is moved
 constexpr int64_t kSegment = 256;  // steps between snapshots
+constexpr int64_t kPart = 128;     // steps of the reverse sweep between two words to the strip above
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -27,17 +29,32 @@ constexpr T far_away() {
   return Unreachable<T>::value / 16;
 }
 
+// A matrix of the caller's dtype, which need not be that of the sweep: one of the two has data.
+struct AnyView {
+  View<float> narrow;
+  View<double> wide;
+
+  void set(const View<float>& view) { narrow = view; }
+  void set(const View<double>& view) { wide = view; }
+  template <typename T>
+  void set(const View<const T>& view) {
+    set(View<T>{const_cast<T*>(view.data), view.batch_stride, view.row_stride, view.column_stride});
+  }
+};
+
 template <typename T>
 struct Pair {
   Cost cost;
   int64_t n, m, low, high, dim;
-  const T* x;  // [dim][padded rows], zeros beyond n
-  const T* y;  // [dim][y_stride], reversed in time, kRows zeros before and after
+  const T* x;  // [dim][padded rows], the last row repeated beyond n
+  const T* y;  // [dim][y_stride], reversed in time; kRows times the last column before it, kRows zeros after it
   int64_t x_stride, y_stride;
-  View<const T> matrix;  // for Cost::kMatrix
-  double scale;          // 1 / (gamma ln 2)
-  double penalty;        // in the unit of the costs
-  bool wide;             // scaled costs are so large that float32 would lose their fraction: compute them in double
+  AnyView matrix;  // for Cost::kMatrix; only read
+  double scale;    // 1 / (gamma ln 2)
+  double penalty;  // in the unit of the costs
+  bool wide;       // scaled costs are so large that float32 would lose their fraction: compute them in double
+
+  int64_t strips() const { return ceil_div(n, kRows); }
 };
 
 // The strip that starts at a row: its steps are clipped to the table and to the band.
@@ -54,6 +71,8 @@ inline Strip strip_of(const Pair<T>& pair, int64_t row) {
 }
 
 // Edges and snapshots of one pair, in the `saved` tensor or, where nothing is kept, in scratch memory (one edge, no snapshot).
+//
+// One edge is enough where nothing is kept: a strip reads a column before it writes it, and the strip below reads it next.
 //
 // Bytes per pair, a function of the padded N and M alone:
 //   strips = ceil(N / 64), segments = ceil((M + 63) / 256), edge = (strips - 1) M
@@ -87,6 +106,13 @@ struct Table {
     __builtin_memset(memory + used, 0, bytes(n, m) - used);
   }
 
+  // Forward leaves this in place of a table that float32 could not hold (exactness.h). The first reference is 0 otherwise.
+  void clear_unsound(char* memory, int64_t n, int64_t m) const {
+    __builtin_memset(memory, 0, bytes(n, m));
+    snapshot_reference[0] = __builtin_nan("");
+  }
+  bool unsound() const { return snapshot_reference[0] != snapshot_reference[0]; }
+
   static Table saved(char* memory, int64_t n, int64_t m) {
     const int64_t strips = strips_of(n), edge = (strips - 1) * m, count = strips * segments_of(m);
     Table table;
@@ -103,17 +129,20 @@ struct Table {
 // What backward needs besides the table. dx, dy are sums over the cells of E dC/dx, laid out as Pair's x and y.
 template <typename T>
 struct Scratch {
-  T* weights;   // [kSegment][3][kRows]; then E takes the place of the first
-  T* incoming;  // [m + 1] E that a strip hands to the row above it
+  T* weights;   // [kSegment][3][kRows] of the thread; then E takes the place of the first
+  T* incoming;  // [m] E that a strip hands to the row above it
   T *dx, *dy;
-  View<T> dcost;  // for Cost::kMatrix
+  AnyView dcost;  // for Cost::kMatrix
   T factor;       // of dcost: the gradient that arrives from above
 };
 
+// One strip. Forward takes them from the first to the last, backward from the last to the first; a strip may run while the one
+// before it does, which it follows by its state.
 template <typename T>
 struct Kernels {
-  T (*forward)(const Pair<T>& pair, const Table<T>& table);
-  void (*backward)(const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch);
+  void (*forward)(const Pair<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
+  void (*backward)(
+      const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
 };
 
 struct Isa {

@@ -118,11 +118,23 @@ SOFTDTW_INLINE V reciprocal(V a) {
 
 #endif
 
+template <typename V>
+SOFTDTW_INLINE V maximum(V a, V b) {
+  return a > b ? a : b;
+}
+
 template <typename T>
 SOFTDTW_INLINE T lowest(Vec<T> v) {
   T least = v[0];
   for (int lane = 1; lane < kWidth<T>; ++lane) least = v[lane] < least ? v[lane] : least;
   return least;
+}
+
+template <typename T>
+SOFTDTW_INLINE T highest(Vec<T> v) {
+  T most = v[0];
+  for (int lane = 1; lane < kWidth<T>; ++lane) most = v[lane] > most ? v[lane] : most;
+  return most;
 }
 
 template <typename T>

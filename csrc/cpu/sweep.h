@@ -12,6 +12,8 @@ struct Sweep {
   // `reference`, which follows the smallest m, so that no digit is lost to the size of R.
   V m[kVectors], s[kVectors], above_m[kVectors], above_s[kVectors];
   double reference;
+  double least_lost;     // of exactness.h
+  const int64_t* above;  // columns of the row above the strip that may be read; null: all
   V penalty_m, penalty_s;
 
   // The row above the strip for the steps of a block, and the strip's own last row.
@@ -23,6 +25,9 @@ struct Sweep {
       s[k] = above_s[k] = splat<T>(1);
     }
     reference = 0;
+    least_lost = kNothingLost;
+    above = nullptr;
+    for (int64_t i = 0; i < kSteps; ++i) bottom_m[i] = 0;
     alignas(64) T split_m[kRows], split_r[kRows];
     alignas(64) double cost[kRows];
     for (int64_t i = 0; i < kRows; ++i) cost[i] = pair.penalty;
@@ -48,8 +53,10 @@ struct Sweep {
         const V up_m = Neighbour<T>::from_before(k > 0 ? now_m[k > 0 ? k - 1 : 0] : splat(top_m[i]), left_m);
         const V up_s = Neighbour<T>::from_before(k > 0 ? now_s[k > 0 ? k - 1 : 0] : splat(top_s[i]), left_s);
         const V sides = minimum(left_m, up_m);
-        const V sum_m = minimum(WithPenalty ? sides + penalty_m : sides, diag_m);
-        const V target = WithPenalty ? sum_m - penalty_m : sum_m;
+        const V stepped = WithPenalty ? sides + penalty_m : sides;
+        const V sum_m = minimum(stepped, diag_m);
+        // sum_m - penalty_m, but never above `sides`, even where m is rounded: s must not overflow.
+        const V target = WithPenalty ? sides + (sum_m - stepped) : sum_m;
         V left = times_power(left_s, target - left_m), up = times_power(up_s, target - up_m);
         if (WithPenalty) left *= penalty_s, up *= penalty_s;
         const V diag = times_power(diag_s, sum_m - diag_m);
@@ -79,6 +86,29 @@ struct Sweep {
       m[k] = now_m[k], s[k] = now_s[k];
       above_m[k] = before_m[k], above_s[k] = before_s[k];
     });
+    if constexpr (sizeof(T) < sizeof(double) && !WithWeights) note_lost(count);
+  }
+
+  // After a block: see exactness.h. Unreachable cells are not lost.
+  void note_lost(int64_t count) {
+    const V limit = splat<T>(kExactLimit), far = splat<T>(far_away<T>()), zero = {};
+    V largest = zero;
+    for (int k = 0; k < kVectors; ++k) {
+      largest = maximum(m[k] < far ? m[k] : zero, largest);
+      largest = maximum(above_m[k] < far ? above_m[k] : zero, largest);
+    }
+    for (int64_t i = 0; i < kSteps; i += kWidth<T>) {
+      const V bottom = load(bottom_m + i);
+      largest = maximum(bottom < far ? bottom : zero, largest);
+    }
+    if (highest<T>(largest) < limit[0]) return;
+    const auto see = [&](T entry) {
+      const double absolute = double(entry) + reference;
+      if (entry >= limit[0] && entry < far[0] && absolute < least_lost) least_lost = absolute;
+    };
+    for (int k = 0; k < kVectors; ++k)
+      for (int lane = 0; lane < kWidth<T>; ++lane) see(m[k][lane]), see(above_m[k][lane]);
+    for (int64_t i = 0; i < count; ++i) see(bottom_m[i]);
   }
 
   // Entries of the row above the strip at `count` columns from `column` on, in absolute terms. Column -1 is the border of (1).
@@ -90,6 +120,7 @@ struct Sweep {
     if (strip.row == 0) end = 0;
     const int64_t begin = column < 0 ? -column : 0;
     end = end - column < count ? end - column : count;
+    if (above && begin < end) wait_for(above, column + end);
     const int64_t at = (strip.row / kRows - 1) * table.edge_stride + column;
     if (count == kSteps && begin == 0 && end == kSteps) {  // a copy of known size is a few moves
       __builtin_memcpy(to_m, table.edge_m + at, kSteps * sizeof(double));
@@ -106,8 +137,9 @@ struct Sweep {
 
   static T relative(double m, double reference) { return m < far_away<T>() ? T(m - reference) : Unreachable<T>::value; }
 
-  void enter_strip(const Pair<T>& pair, const Table<T>& table, const Strip& strip) {
+  void enter_strip(const Pair<T>& pair, const Table<T>& table, const Strip& strip, const int64_t* progress_above) {
     start(pair);
+    above = progress_above;
     double corner_m;
     T corner_s;
     entries_above(pair, table, strip, strip.first - 1, 1, &corner_m, &corner_s);
@@ -120,8 +152,9 @@ struct Sweep {
   void enter_block(const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t step) {
     alignas(64) double top[kSteps];
     entries_above(pair, table, strip, step, kSteps, top, top_s);
-    V smallest = m[0];
-    for (int k = 1; k < kVectors; ++k) smallest = minimum(m[k], smallest);
+    // Both diagonals: a match between two outliers may make the earlier one the smaller.
+    V smallest = minimum(m[0], above_m[0]);
+    for (int k = 1; k < kVectors; ++k) smallest = minimum(minimum(m[k], above_m[k]), smallest);
     double least = double(lowest<T>(smallest)) + reference;
     for (int64_t i = 0; i < kSteps; ++i) least = top[i] < least ? top[i] : least;
     if (least < far_away<T>()) {
@@ -130,7 +163,7 @@ struct Sweep {
         m[k] -= shift;
         above_m[k] -= shift;
       }
-      reference += double(shift);
+      reference = least;  // where the shift was rounded, which no exact entry needs, the row above is still exact
     }
     for (int64_t i = 0; i < kSteps; ++i) top_m[i] = relative(top[i], reference);
   }
@@ -145,6 +178,13 @@ struct Sweep {
       table.edge_m[at + i] = bottom_m[i] < far_away<T>() ? absolute : double(Unreachable<T>::value);
       table.edge_s[at + i] = bottom_s[i];
     }
+  }
+
+  // R / (gamma ln 2) of a row's last cell.
+  double total(int64_t row) const {
+    const double last_m = m[row / kWidth<T>][row % kWidth<T>], last_s = s[row / kWidth<T>][row % kWidth<T>];
+    if (last_s == last_s && reference + last_m >= far_away<T>()) return __builtin_inf();
+    return reference + (last_m - __builtin_log2(last_s));
   }
 
   void take_snapshot(double& to_reference, T* to) const {
