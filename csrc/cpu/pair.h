@@ -18,6 +18,7 @@ namespace cpu {
 constexpr int64_t kRows = 64;      // of a strip
 constexpr int64_t kSteps = 16;     // of a block, after which entries are normalised and the reference is moved
 constexpr int64_t kSegment = 256;  // steps between snapshots
+constexpr int64_t kLead = 256;     // columns more to wait for in the row above, where another thread writes it
 constexpr int64_t kPart = 128;     // steps of the reverse sweep between two words to the strip above
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

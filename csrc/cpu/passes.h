@@ -37,6 +37,11 @@ inline void start_states(StripState* states, int64_t strips, int64_t down) {
   for (int64_t i = 0; i < strips; ++i) states[i] = {down, kNone, 0, {}};
 }
 
+// How many threads can share a pair: a strip follows the one above it at a distance of about 2 kRows steps or more.
+inline int64_t threads_for(int64_t n, int64_t m) {
+  return std::max<int64_t>(1, std::min(ceil_div(n, kRows), (m - kRows) / (2 * kRows)));
+}
+
 inline Range range_of(const StripState* states, int64_t strips) {
   Range range;
   for (int64_t i = 0; i < strips; ++i) {
@@ -60,6 +65,7 @@ struct ForwardPass {
   typename Workspace<T>::Needs needs() const { return {!saved, false, false}; }
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return 0; }
+  int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);
@@ -110,6 +116,7 @@ struct BackwardPass {
   typename Workspace<T>::Needs needs() const { return {false, !saved, true}; }
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return Workspace<T>::weights_bytes(); }
+  int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);

@@ -21,9 +21,18 @@ struct alignas(64) StripState {
 // Lets another thread have the core for a moment; the more so the longer a wait has lasted.
 void rest(int64_t round);
 
-// Only for a word that a running thread advances without waiting for the caller, directly or not.
-inline void wait_for(const int64_t* word, int64_t wanted) {
-  for (int64_t round = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) < wanted; ++round) rest(round);
+// Only for a word that a running thread advances without waiting for the caller, directly or not. Returns what it has reached.
+inline int64_t wait_for(const int64_t* word, int64_t wanted) {
+  for (int64_t round = 0;; ++round) {
+    const int64_t reached = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    if (reached >= wanted) return reached;
+    rest(round);
+  }
+}
+
+// Asks for the bytes [begin, end), which another core has written.
+inline void prefetch(const void* begin, const void* end) {
+  for (const char* line = static_cast<const char*>(begin); line < end; line += 64) __builtin_prefetch(line);
 }
 
 inline void publish(int64_t* word, int64_t reached) { __atomic_store_n(word, reached, __ATOMIC_RELEASE); }

@@ -6,9 +6,12 @@
 //   void prepare(index, memory, Task&) const   sets task.turns, the number of its turns, 0 if there is nothing to do
 //   void turn(task, turn, memory) const        a strip
 //   void finish(index, task) const             unless task.turns is 0
+//   useful_threads()                           how many can work at the turns of one pair at once
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "../checks.h"
 
@@ -31,9 +34,8 @@ class Memory {
 
 // Workers claim pairs one by one: lengths may differ.
 template <class Pass>
-void run(const Pass& pass, int64_t count, const Tensor& like) {
-  const int64_t threads = torch::stable::get_num_threads();
-  const int64_t workers = count < threads ? count : threads, bytes = pass.pair_bytes() + pass.worker_bytes();
+void run_pairs(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
+  const int64_t bytes = pass.pair_bytes() + pass.worker_bytes();
   const Memory memory(like, workers * bytes);
   std::atomic<int64_t> next{0};
   torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
@@ -46,6 +48,41 @@ void run(const Pass& pass, int64_t count, const Tensor& like) {
         if (task.turns > 0) pass.finish(index, task);
       }
   });
+}
+
+// Workers claim turns: the first of every pair, the second of every pair, and so on. A turn waits for earlier turns of its
+// pair only. Those have been claimed before it, by workers that run, and the earliest turn that is not done waits for
+// nothing; so this ends with any number of threads, one included. What a turn computes does not depend on who runs it when.
+template <class Pass>
+void run_turns(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
+  const Memory pair_memory(like, count * pass.pair_bytes()), worker_memory(like, workers * pass.worker_bytes());
+  std::vector<typename Pass::Task> tasks(count);
+  torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index)
+      pass.prepare(index, pair_memory + index * pass.pair_bytes(), tasks[index]);
+  });
+  int64_t most = 0;
+  for (const auto& task : tasks) most = std::max(most, task.turns);
+  std::atomic<int64_t> next{0};
+  torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker)
+      for (int64_t ticket = next++; ticket < most * count; ticket = next++) {
+        auto& task = tasks[ticket % count];
+        if (ticket / count < task.turns) pass.turn(task, ticket / count, worker_memory + worker * pass.worker_bytes());
+      }
+  });
+  torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index)
+      if (tasks[index].turns > 0) pass.finish(index, tasks[index]);
+  });
+}
+
+// Threads across pairs, or across the strips of pairs where there are fewer pairs than threads.
+template <class Pass>
+void run(const Pass& pass, int64_t count, const Tensor& like) {
+  const int64_t threads = torch::stable::get_num_threads(), turns = pass.useful_threads();
+  if (count >= threads || turns == 1) return run_pairs(pass, count, std::min(count, threads), like);
+  run_turns(pass, count, std::min(count * turns, threads), like);
 }
 
 }  // namespace cpu

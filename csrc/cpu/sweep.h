@@ -14,6 +14,7 @@ struct Sweep {
   double reference;
   double least_lost;     // of exactness.h
   const int64_t* above;  // columns of the row above the strip that may be read; null: all
+  int64_t seen, lead;    // what this word said last; how much more of it to wait for
   V penalty_m, penalty_s;
 
   // The row above the strip for the steps of a block, and the strip's own last row.
@@ -111,17 +112,27 @@ struct Sweep {
     for (int64_t i = 0; i < count; ++i) see(bottom_m[i]);
   }
 
+  // Makes sure that the columns of the row above before `end` may be read. Whoever has to wait waits for a few blocks more, so
+  // that neither the word nor the row bounces between two cores at every block.
+  void follow(const Table<T>& table, int64_t row, int64_t end, int64_t limit) {
+    if (seen < end) seen = wait_for(above, end + lead < limit ? end + lead : limit);
+    const int64_t ahead = end + kLead / 4;
+    if (ahead + kSteps > seen || ahead + kSteps > limit) return;
+    prefetch(table.edge_m + row + ahead, table.edge_m + row + ahead + kSteps);
+    prefetch(table.edge_s + row + ahead, table.edge_s + row + ahead + kSteps);
+  }
+
   // Entries of the row above the strip at `count` columns from `column` on, in absolute terms. Column -1 is the border of (1).
   void entries_above(
       const Pair<T>& pair, const Table<T>& table, const Strip& strip, int64_t column, int64_t count, double* to_m,
-      T* to_s) const {
-    int64_t end = strip.row + pair.high;  // beyond the band of the row above
-    if (end > pair.m) end = pair.m;
-    if (strip.row == 0) end = 0;
+      T* to_s) {
+    int64_t limit = strip.row + pair.high;  // beyond the band of the row above
+    if (limit > pair.m) limit = pair.m;
+    if (strip.row == 0) limit = 0;
     const int64_t begin = column < 0 ? -column : 0;
-    end = end - column < count ? end - column : count;
-    if (above && begin < end) wait_for(above, column + end);
+    const int64_t end = limit - column < count ? limit - column : count;
     const int64_t at = (strip.row / kRows - 1) * table.edge_stride + column;
+    if (above && begin < end) follow(table, at - column, column + end, limit);
     if (count == kSteps && begin == 0 && end == kSteps) {  // a copy of known size is a few moves
       __builtin_memcpy(to_m, table.edge_m + at, kSteps * sizeof(double));
       __builtin_memcpy(to_s, table.edge_s + at, kSteps * sizeof(T));
@@ -140,6 +151,9 @@ struct Sweep {
   void enter_strip(const Pair<T>& pair, const Table<T>& table, const Strip& strip, const int64_t* progress_above) {
     start(pair);
     above = progress_above;
+    seen = kNone;
+    lead = (strip.last - strip.first) / 8;
+    if (lead > kLead) lead = kLead;
     double corner_m;
     T corner_s;
     entries_above(pair, table, strip, strip.first - 1, 1, &corner_m, &corner_s);
