@@ -16,17 +16,18 @@ struct Reverse {
   }
 
   // Steps last, last - 1, ..., first. The row below the strip leaves its shares in `incoming`, the strip puts its own there.
-  // E goes to `gradient`, or takes the place of the first weight.
-  template <bool StoreE, typename Sink>
-  SOFTDTW_INLINE void steps(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first, int64_t last, Sink& gradient) {
-    T* weights = scratch.weights + (last - first) * 3 * kRows;
+  // E goes to `gradient`, or takes the place of the first weight, which `weights` has of the last step.
+  template <bool StoreE, typename Quarters, typename Sink>
+  SOFTDTW_INLINE void steps(
+      const Pair<T>& pair, const Scratch<T>& scratch, T* weights, int64_t first, int64_t last, Sink& gradient) {
+    constexpr int kFirst = Quarters::template first<kVectors>, kLast = Quarters::template last<kVectors>;
     V from_right[kVectors], from_below[kVectors], from_corner[kVectors];  // copies, as in Sweep::steps
-    ascending<kVectors>([&](auto k)
-                            SOFTDTW_LAMBDA { from_right[k] = left[k], from_below[k] = up[k], from_corner[k] = diag[k]; });
+    ascending<0, kVectors>(
+        [&](auto k) SOFTDTW_LAMBDA { from_right[k] = left[k], from_below[k] = up[k], from_corner[k] = diag[k]; });
     for (int64_t t = last; t >= first; --t, weights -= 3 * kRows) {
       const int64_t below = t - (kRows - 1);
       const T incoming = below >= 0 ? scratch.incoming[below] : T(0);
-      ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
         T* const own = weights + k * kWidth<T>;
         const V next = k + 1 < kVectors ? from_below[k + 1 < kVectors ? k + 1 : 0] : splat(incoming);
         const V e = from_right[k] + Neighbour<T>::from_after(from_below[k], next);
@@ -36,18 +37,41 @@ struct Reverse {
         if (StoreE) store(own, e);
         gradient.add(k, t, e);
       });
+      if constexpr (kLast < kVectors) {  // what the first column handed to the left of the table and to the row above
+        from_below[kLast] = from_corner[kLast];
+        from_corner[kLast] = V{};
+        gradient.leave_vector(kLast);
+      }
+      if (StoreE) {
+        ascending<0, kFirst>([&](auto k) SOFTDTW_LAMBDA { store(weights + k * kWidth<T>, V{}); });
+        ascending<kLast, kVectors>([&](auto k) SOFTDTW_LAMBDA { store(weights + k * kWidth<T>, V{}); });
+      }
       gradient.leave_step(t);
       if (t < pair.m) scratch.incoming[t] = from_below[0][0];
     }
-    ascending<kVectors>([&](auto k)
-                            SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
+    ascending<0, kVectors>(
+        [&](auto k) SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
+  }
+
+  // The same in runs of one kind of block.
+  template <bool StoreE, typename Sink>
+  void runs(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, Sink& gradient) {
+    while (last >= first) {
+      int64_t begin = last / kSteps * kSteps;
+      const Live live = live_quarters(pair, row, begin);
+      while (begin > first && live.all() && live_quarters(pair, row, begin - kSteps).all()) begin -= kSteps;
+      T* const weights = scratch.weights + (last - first) * 3 * kRows;
+      with_live(
+          live, [&](auto quarters) { steps<StoreE, decltype(quarters)>(pair, scratch, weights, begin, last, gradient); });
+      last = begin - 1;
+    }
   }
 
   template <Cost kCost>
   void steps_of_line(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
     SeriesGradient<T, kCost> gradient;
     gradient.start(pair, scratch, row, 0);
-    steps<false>(pair, scratch, first, last, gradient);
+    runs<false>(pair, scratch, row, first, last, gradient);
     gradient.finish(first);
   }
 
@@ -57,7 +81,7 @@ struct Reverse {
       return steps_of_line<Cost::kCityblock>(pair, scratch, row, first, last);
     }
     NoGradient none;
-    steps<true>(pair, scratch, first, last, none);
+    runs<true>(pair, scratch, row, first, last, none);
     T* const e = scratch.weights;
     if (pair.cost == Cost::kMatrix) {
       const AnyView& dcost = scratch.dcost;
@@ -79,9 +103,10 @@ void recompute(
   sweep.resume(pair, table.snapshot_reference[at], table.snapshots + at * 4 * kRows);
   for (int64_t step = first; step <= last; step += kSteps) {
     const int64_t count = last - step + 1 < kSteps ? last - step + 1 : kSteps;
-    fill_costs(pair, strip.row, step, count, cost);
+    const Live live = live_quarters(pair, strip.row, step);
+    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.enter_block(pair, table, strip, step);
-    sweep.template steps<WithPenalty, true>(cost, count, weights + (step - first) * 3 * kRows);
+    sweep.template steps<WithPenalty, true>(live, cost, count, weights + (step - first) * 3 * kRows);
   }
 }
 

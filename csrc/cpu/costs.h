@@ -1,6 +1,11 @@
 // Scaled costs of a few steps of a strip, each split into a whole number m and a fraction r in [-1/2, 1/2].
 // C / (gamma ln 2) = m + r, so that w = exp(-C / gamma) = 2^-m 2^-r and (2) stays exact in m at any gamma.
 
+// The rows of the strip that are wanted, in whole quarters.
+struct Rows {
+  int64_t begin, end;
+};
+
 template <typename T>
 struct CostBlock {
   alignas(64) T m[kSteps][kRows];
@@ -18,13 +23,13 @@ SOFTDTW_INLINE void split_cost(Vec<T> cost, Vec<T> scale, T* m, T* r) {
 
 // The same for the costs of a step, computed in double where T alone would lose the fraction.
 template <typename T>
-void split_wide_costs(const double* cost, double scale, T* m, T* r) {
+void split_wide_costs(const double* cost, double scale, const Rows& rows, T* m, T* r) {
   alignas(64) double whole[kRows], rest[kRows];
-  for (int64_t row = 0; row < kRows; row += kWidth<double>) {
+  for (int64_t row = rows.begin; row < rows.end; row += kWidth<double>) {
     const Vec<double> infinite = splat<double>(Unreachable<T>::value);
     split_cost<double>(minimum(infinite, load(cost + row) * scale), splat<double>(1), whole + row, rest + row);
   }
-  for (int64_t row = 0; row < kRows; ++row) m[row] = T(whole[row]), r[row] = T(rest[row]);
+  for (int64_t row = rows.begin; row < rows.end; ++row) m[row] = T(whole[row]), r[row] = T(rest[row]);
 }
 
 template <typename V>
@@ -34,11 +39,12 @@ SOFTDTW_INLINE V distance_term(V difference, Cost cost) {
 }
 
 template <typename T, Cost kCost, bool Line>
-void fill_from_series(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+void fill_from_series(
+    const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   const Vec<T> scale = splat(T(pair.scale));
   const T* const x = pair.x + row;
   const T* const y = pair.y + kRows + pair.m - 1 - step;
-  for (int k = 0; k < kRows; k += kWidth<T>) {
+  for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
     const Vec<T> first_x = load(x + k);
     for (int64_t i = 0; i < steps; ++i) {
       Vec<T> cost = distance_term(first_x - load(y - i + k), kCost);
@@ -52,30 +58,32 @@ void fill_from_series(const Pair<T>& pair, int64_t row, int64_t step, int64_t st
 }
 
 template <typename T>
-void fill_wide(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+void fill_wide(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   for (int64_t i = 0; i < steps; ++i) {
     alignas(64) double cost[kRows] = {};
     const T* x = pair.x + row;
     const T* y = pair.y + kRows + pair.m - 1 - (step + i);
     for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride) {
       if (pair.cost == Cost::kCityblock)
-        for (int64_t r = 0; r < kRows; ++r) cost[r] += __builtin_fabs(double(x[r]) - double(y[r]));
+        for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] += __builtin_fabs(double(x[r]) - double(y[r]));
       else
-        for (int64_t r = 0; r < kRows; ++r) cost[r] += (double(x[r]) - double(y[r])) * (double(x[r]) - double(y[r]));
+        for (int64_t r = rows.begin; r < rows.end; ++r)
+          cost[r] += (double(x[r]) - double(y[r])) * (double(x[r]) - double(y[r]));
     }
     if (pair.cost == Cost::kEuclidean)
-      for (int64_t r = 0; r < kRows; ++r) cost[r] = __builtin_sqrt(cost[r]);
-    split_wide_costs(cost, pair.scale, block.m[i], block.r[i]);
+      for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = __builtin_sqrt(cost[r]);
+    split_wide_costs(cost, pair.scale, rows, block.m[i], block.r[i]);
   }
 }
 
 template <typename T, typename From>
 void fill_from_matrix(
-    const Pair<T>& pair, const View<From>& matrix, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+    const Pair<T>& pair, const View<From>& matrix, int64_t row, const Rows& rows, int64_t step, int64_t steps,
+    CostBlock<T>& block) {
   alignas(64) double cost[kSteps][kRows] = {};
   double least = 0;
-  const int64_t rows = pair.n - row < kRows ? pair.n - row : kRows;
-  for (int64_t r = 0; r < rows; ++r) {
+  const int64_t last = pair.n - row < rows.end ? pair.n - row : rows.end;
+  for (int64_t r = rows.begin; r < last; ++r) {
     const int64_t begin = r - step > 0 ? r - step : 0;
     const int64_t end = pair.m + r - step < steps ? pair.m + r - step : steps;
     const From* from = matrix.data + (row + r) * matrix.row_stride + (step - r) * matrix.column_stride;
@@ -86,13 +94,13 @@ void fill_from_matrix(
     }
   }
   block.least = least * pair.scale < block.least ? least * pair.scale : block.least;
-  for (int64_t i = 0; i < steps; ++i) split_wide_costs(cost[i], pair.scale, block.m[i], block.r[i]);
+  for (int64_t i = 0; i < steps; ++i) split_wide_costs(cost[i], pair.scale, rows, block.m[i], block.r[i]);
 }
 
 // Cells left of the table or outside the band cannot be reached. Cells right of the table and below it need no care: nothing
 // of theirs flows into the table.
 template <typename T>
-void forbid_outside(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   const auto clamp = [](int64_t r) { return r < 0 ? 0 : r > kRows ? kRows : r; };
   Vec<T> lanes;
   for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(lane);
@@ -102,7 +110,7 @@ void forbid_outside(const Pair<T>& pair, int64_t row, int64_t step, int64_t step
     const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
     const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
     const Vec<T> infinite = splat<T>(Unreachable<T>::value), zero = {};
-    for (int k = 0; k < kRows; k += kWidth<T>) {
+    for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
       if (begin <= k && k + kWidth<T> <= end) continue;
       const auto alive = (lanes >= splat(T(begin - k))) & (lanes < splat(T(end - k)));
       store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite);
@@ -112,28 +120,29 @@ void forbid_outside(const Pair<T>& pair, int64_t row, int64_t step, int64_t step
 }
 
 template <typename T, Cost kCost>
-void fill_narrow(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+void fill_narrow(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   if (pair.dim == 1)
-    fill_from_series<T, kCost, true>(pair, row, step, steps, block);
+    fill_from_series<T, kCost, true>(pair, row, rows, step, steps, block);
   else
-    fill_from_series<T, kCost, false>(pair, row, step, steps, block);
+    fill_from_series<T, kCost, false>(pair, row, rows, step, steps, block);
 }
 
 template <typename T>
-void fill_costs(const Pair<T>& pair, int64_t row, int64_t step, int64_t steps, CostBlock<T>& block) {
+void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step, int64_t steps, CostBlock<T>& block) {
+  const Rows rows{live.begin * kSteps, live.end * kSteps};
   if (pair.cost == Cost::kMatrix && pair.matrix.narrow.data)
-    fill_from_matrix(pair, pair.matrix.narrow, row, step, steps, block);
+    fill_from_matrix(pair, pair.matrix.narrow, row, rows, step, steps, block);
   else if (pair.cost == Cost::kMatrix)
-    fill_from_matrix(pair, pair.matrix.wide, row, step, steps, block);
+    fill_from_matrix(pair, pair.matrix.wide, row, rows, step, steps, block);
   else if (pair.wide)
-    fill_wide(pair, row, step, steps, block);
+    fill_wide(pair, row, rows, step, steps, block);
   else if (pair.cost == Cost::kSqEuclidean)
-    fill_narrow<T, Cost::kSqEuclidean>(pair, row, step, steps, block);
+    fill_narrow<T, Cost::kSqEuclidean>(pair, row, rows, step, steps, block);
   else if (pair.cost == Cost::kCityblock || pair.dim == 1)
-    fill_narrow<T, Cost::kCityblock>(pair, row, step, steps, block);
+    fill_narrow<T, Cost::kCityblock>(pair, row, rows, step, steps, block);
   else
-    fill_narrow<T, Cost::kEuclidean>(pair, row, step, steps, block);
+    fill_narrow<T, Cost::kEuclidean>(pair, row, rows, step, steps, block);
   const int64_t last_of_strip = step + steps - 1 - row;
   const bool inside = step >= kRows - 1 && last_of_strip <= pair.high && step - row - 2 * (kRows - 1) >= pair.low;
-  if (!inside) forbid_outside(pair, row, step, steps, block);
+  if (!inside) forbid_outside(pair, row, rows, step, steps, block);
 }

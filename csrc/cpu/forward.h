@@ -13,9 +13,10 @@ void forward_strip(const Pair<T>& pair, const Table<T>& table, StripState* state
       sweep.take_snapshot(table.snapshot_reference[at], table.snapshots + at * 4 * kRows);
     }
     const int64_t count = strip.last - step + 1 < kSteps ? strip.last - step + 1 : kSteps;
-    fill_costs(pair, strip.row, step, count, cost);
+    const Live live = live_quarters(pair, strip.row, step);
+    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.enter_block(pair, table, strip, step);
-    sweep.template steps<WithPenalty, false>(cost, count, nullptr);
+    sweep.template steps<WithPenalty, false>(live, cost, count, nullptr);
     sweep.leave_block(pair, table, strip, step, count);
     publish(&own.down, step - (kRows - 1) + count);
   }

@@ -15,7 +15,7 @@ struct SeriesGradient {
     y = pair.y + origin;
     dy = scratch.dy + origin;
     dx = scratch.dx + d * pair.x_stride + first_row;
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
       x[k] = load(pair.x + d * pair.x_stride + first_row + k * kWidth<T>);
       row[k] = column[k] = V{};
     });
@@ -29,13 +29,16 @@ struct SeriesGradient {
     column[k] = share + Neighbour<T>::from_after(column[k], k + 1 < kVectors ? column[k + 1 < kVectors ? k + 1 : k] : zero);
   }
 
+  // In place of vectors from k on, if they are dead: their columns have left them.
+  SOFTDTW_INLINE void leave_vector(int k) { column[k] = V{}; }
+
   // After the last vector of a step.
   SOFTDTW_INLINE void leave_step(int64_t step) { dy[-step] += column[0][0]; }
 
   // After the last step of a segment; `step` is the first in time.
   SOFTDTW_INLINE void finish(int64_t step) {
     column[0][0] = 0;  // has left
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
       T* const to_dx = dx + k * kWidth<T>;
       T* const to_dy = dy - step + k * kWidth<T>;
       store(to_dx, load(to_dx) + row[k]);
@@ -48,6 +51,7 @@ struct SeriesGradient {
 struct NoGradient {
   template <typename V>
   SOFTDTW_INLINE void add(int, int64_t, V) {}
+  SOFTDTW_INLINE void leave_vector(int) {}
   SOFTDTW_INLINE void leave_step(int64_t) {}
 };
 
@@ -76,7 +80,7 @@ void add_series_gradient(
     gradient.start(pair, scratch, row, d);
     for (int64_t t = last; t >= first; --t) {
       const T* const now = e + (t - first) * 3 * kRows;
-      ascending<kRows / kWidth<T>>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
+      ascending<0, kRows / kWidth<T>>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
       gradient.leave_step(t);
     }
     gradient.finish(first);

@@ -6,6 +6,8 @@ namespace {
 
 #include "simd.h"
 
+#include "live.h"
+
 #include "sweep.h"
 
 #include "forward.h"

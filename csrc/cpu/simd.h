@@ -178,31 +178,27 @@ SOFTDTW_INLINE Vec<double> power_of_minus(Vec<double> r) {
   return q * r + 1.0;
 }
 
-// Calls f with 0, 1, ... Count - 1, or the other way round, as constants where they are few: arrays indexed by them then live
-// in registers.
+// Calls f with Begin, Begin + 1, ... End - 1, or the other way round, as constants where they are few: arrays indexed by them
+// then live in registers.
 template <int Index>
 struct Constant {
   constexpr operator int() const { return Index; }
 };
-template <int Index, int Count, typename F>
-SOFTDTW_INLINE void ascending_from(const F& f) {
-  if constexpr (Count > 8) {
-    for (int k = 0; k < Count; ++k) f(k);
-  } else if constexpr (Index < Count) {
-    f(Constant<Index>{});
-    ascending_from<Index + 1, Count>(f);
+template <int Begin, int End, typename F>
+SOFTDTW_INLINE void ascending(const F& f) {
+  if constexpr (End - Begin > 8) {
+    for (int k = Begin; k < End; ++k) f(k);
+  } else if constexpr (Begin < End) {
+    f(Constant<Begin>{});
+    ascending<Begin + 1, End>(f);
   }
 }
-template <int Count, typename F>
-SOFTDTW_INLINE void ascending(const F& f) {
-  ascending_from<0, Count>(f);
-}
-template <int Count, typename F>
+template <int Begin, int End, typename F>
 SOFTDTW_INLINE void descending(const F& f) {
-  if constexpr (Count > 8) {
-    for (int k = Count - 1; k >= 0; --k) f(k);
-  } else if constexpr (Count > 0) {
-    f(Constant<Count - 1>{});
-    descending<Count - 1>(f);
+  if constexpr (End - Begin > 8) {
+    for (int k = End - 1; k >= Begin; --k) f(k);
+  } else if constexpr (Begin < End) {
+    f(Constant<End - 1>{});
+    descending<Begin, End - 1>(f);
   }
 }

@@ -32,23 +32,24 @@ struct Sweep {
     alignas(64) T split_m[kRows], split_r[kRows];
     alignas(64) double cost[kRows];
     for (int64_t i = 0; i < kRows; ++i) cost[i] = pair.penalty;
-    split_wide_costs(cost, pair.scale, split_m, split_r);
+    split_wide_costs(cost, pair.scale, {0, kRows}, split_m, split_r);
     penalty_m = splat<T>(split_m[0]);
     penalty_s = power_of_minus(splat<T>(split_r[0]));
   }
 
   // `count` steps; the weights of a step are kRows shares of the left neighbours, of the upper ones, of the diagonal ones.
-  template <bool WithPenalty, bool WithWeights>
+  template <bool WithPenalty, bool WithWeights, typename Quarters>
   void steps(const CostBlock<T>& cost, int64_t count, T* weights) {
+    constexpr int kFirst = Quarters::template first<kVectors>, kLast = Quarters::template last<kVectors>;
     const V infinite = splat<T>(Unreachable<T>::value);
     // Copies, because the compiler cannot know that the stores below leave the members alone.
     V now_m[kVectors], now_s[kVectors], before_m[kVectors], before_s[kVectors];
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
       now_m[k] = m[k], now_s[k] = s[k];
       before_m[k] = above_m[k], before_s[k] = above_s[k];
     });
     for (int64_t i = 0; i < count; ++i) {
-      descending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+      descending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
         constexpr int kLanes = kWidth<T>;
         const V left_m = now_m[k], left_s = now_s[k], diag_m = before_m[k], diag_s = before_s[k];
         const V up_m = Neighbour<T>::from_before(k > 0 ? now_m[k > 0 ? k - 1 : 0] : splat(top_m[i]), left_m);
@@ -81,13 +82,21 @@ struct Sweep {
       if (WithWeights) weights += 3 * kRows;
     }
     // Both diagonals: where nothing is reachable m cannot take up the growth of s.
-    ascending<kVectors>([&](auto k) SOFTDTW_LAMBDA {
+    ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
       normalise<T>(now_m[k], now_s[k]);
       normalise<T>(before_m[k], before_s[k]);
       m[k] = now_m[k], s[k] = now_s[k];
       above_m[k] = before_m[k], above_s[k] = before_s[k];
     });
     if constexpr (sizeof(T) < sizeof(double) && !WithWeights) note_lost(count);
+  }
+
+  template <bool WithPenalty, bool WithWeights>
+  void steps(const Live& live, const CostBlock<T>& cost, int64_t count, T* weights) {
+    if constexpr (WithPenalty)
+      steps<true, WithWeights, WholeStrip>(cost, count, weights);
+    else
+      with_live(live, [&](auto quarters) { steps<false, WithWeights, decltype(quarters)>(cost, count, weights); });
   }
 
   // After a block: see exactness.h. Unreachable cells are not lost.
