@@ -21,6 +21,14 @@ SOFTDTW_INLINE void split_cost(Vec<T> cost, Vec<T> scale, T* m, T* r) {
   store(r, part);
 }
 
+// The same for costs of less than kWideFrom: a product and a sum are one instruction where the target has it.
+template <typename T>
+SOFTDTW_INLINE void split_small_cost(Vec<T> cost, Vec<T> scale, T* m, T* r) {
+  const Vec<T> whole = nearest_whole<T>(cost * scale);
+  store(m, whole);
+  store(r, cost * scale - whole);
+}
+
 // The same for the costs of a step, computed in double where T alone would lose the fraction.
 template <typename T>
 void split_wide_costs(const double* cost, double scale, const Rows& rows, T* m, T* r) {
@@ -52,7 +60,10 @@ void fill_from_series(
         for (int64_t d = 1; d < pair.dim; ++d)
           cost += distance_term(load(x + d * pair.x_stride + k) - load(y + d * pair.y_stride - i + k), kCost);
       if (kCost == Cost::kEuclidean) cost = square_root<T>(cost);
-      split_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
+      if constexpr (sizeof(T) < sizeof(double))
+        split_small_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
+      else
+        split_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
     }
   }
 }

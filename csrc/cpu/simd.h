@@ -118,6 +118,12 @@ SOFTDTW_INLINE V reciprocal(V a) {
 
 #endif
 
+// The nearest whole number, if |t| is far below kRounder.
+template <typename T>
+SOFTDTW_INLINE Vec<T> nearest_whole(Vec<T> t) {
+  return (t + Lanes<T>::kRounder) - Lanes<T>::kRounder;
+}
+
 template <typename V>
 SOFTDTW_INLINE V maximum(V a, V b) {
   return a > b ? a : b;

@@ -74,7 +74,7 @@ struct Sweep {
         }
         before_m[k] = up_m;
         before_s[k] = up_s;
-        now_m[k] = minimum(sum_m + load(cost.m[i] + k * kLanes), infinite);
+        now_m[k] = sum_m + load(cost.m[i] + k * kLanes);
         now_s[k] = sum * power_of_minus(load(cost.r[i] + k * kLanes));
       });
       bottom_m[i] = now_m[kVectors - 1][kWidth<T> - 1];
@@ -83,6 +83,8 @@ struct Sweep {
     }
     // Both diagonals: where nothing is reachable m cannot take up the growth of s.
     ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
+      now_m[k] = minimum(now_m[k], infinite);  // what cannot be reached has grown, by kSteps costs at most
+      before_m[k] = minimum(before_m[k], infinite);
       normalise<T>(now_m[k], now_s[k]);
       normalise<T>(before_m[k], before_s[k]);
       m[k] = now_m[k], s[k] = now_s[k];
