@@ -129,6 +129,21 @@ SOFTDTW_INLINE V maximum(V a, V b) {
   return a > b ? a : b;
 }
 
+#if SOFTDTW_VECTOR_BYTES == 64
+
+template <typename T>
+SOFTDTW_INLINE T lowest(Vec<T> v) {
+  if constexpr (sizeof(T) == 4) return _mm512_reduce_min_ps((__m512)v);
+  if constexpr (sizeof(T) == 8) return _mm512_reduce_min_pd((__m512d)v);
+}
+template <typename T>
+SOFTDTW_INLINE T highest(Vec<T> v) {
+  if constexpr (sizeof(T) == 4) return _mm512_reduce_max_ps((__m512)v);
+  if constexpr (sizeof(T) == 8) return _mm512_reduce_max_pd((__m512d)v);
+}
+
+#else
+
 template <typename T>
 SOFTDTW_INLINE T lowest(Vec<T> v) {
   T least = v[0];
@@ -142,6 +157,8 @@ SOFTDTW_INLINE T highest(Vec<T> v) {
   for (int lane = 1; lane < kWidth<T>; ++lane) most = v[lane] > most ? v[lane] : most;
   return most;
 }
+
+#endif
 
 template <typename T>
 Vec<T> square_root(Vec<T> v) {

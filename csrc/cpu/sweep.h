@@ -181,7 +181,10 @@ struct Sweep {
     V smallest = minimum(m[0], above_m[0]);
     for (int k = 1; k < kVectors; ++k) smallest = minimum(minimum(m[k], above_m[k]), smallest);
     double least = double(lowest<T>(smallest)) + reference;
-    for (int64_t i = 0; i < kSteps; ++i) least = top[i] < least ? top[i] : least;
+    Vec<double> least_top = load(top);
+    for (int64_t i = kWidth<double>; i < kSteps; i += kWidth<double>) least_top = minimum(load(top + i), least_top);
+    const double from_top = lowest<double>(least_top);
+    if (from_top < least) least = from_top;
     if (least < far_away<T>()) {
       const T shift = T(least - reference);
       for (int k = 0; k < kVectors; ++k) {
@@ -190,7 +193,12 @@ struct Sweep {
       }
       reference = least;  // where the shift was rounded, which no exact entry needs, the row above is still exact
     }
-    for (int64_t i = 0; i < kSteps; ++i) top_m[i] = relative(top[i], reference);
+    const Vec<double> far = splat<double>(far_away<T>()), infinite = splat<double>(Unreachable<T>::value);
+    for (int64_t i = 0; i < kSteps; i += kWidth<double>) {
+      const Vec<double> absolute = load(top + i);
+      store(top + i, absolute < far ? absolute - reference : infinite);
+    }
+    for (int64_t i = 0; i < kSteps; ++i) top_m[i] = T(top[i]);
   }
 
   // After a block: hand the last row to the strip below.
@@ -198,9 +206,20 @@ struct Sweep {
     if (strip.row + kRows >= pair.n) return;
     const int64_t column = step - (kRows - 1), at = strip.row / kRows * table.edge_stride + column;
     const int64_t begin = column < 0 ? -column : 0, end = pair.m - column < count ? pair.m - column : count;
+    const Vec<double> far = splat<double>(far_away<T>()), infinite = splat<double>(Unreachable<T>::value);
+    alignas(64) double absolute[kSteps];
+    for (int64_t i = 0; i < kSteps; ++i) absolute[i] = double(bottom_m[i]);
+    for (int64_t i = 0; i < kSteps; i += kWidth<double>) {
+      const Vec<double> relative = load(absolute + i);
+      store(absolute + i, relative < far ? relative + reference : infinite);
+    }
+    if (begin == 0 && end == kSteps) {  // a copy of known size is a few moves
+      __builtin_memcpy(table.edge_m + at, absolute, kSteps * sizeof(double));
+      __builtin_memcpy(table.edge_s + at, bottom_s, kSteps * sizeof(T));
+      return;
+    }
     for (int64_t i = begin; i < end; ++i) {
-      const double absolute = double(bottom_m[i]) + reference;
-      table.edge_m[at + i] = bottom_m[i] < far_away<T>() ? absolute : double(Unreachable<T>::value);
+      table.edge_m[at + i] = absolute[i];
       table.edge_s[at + i] = bottom_s[i];
     }
   }
