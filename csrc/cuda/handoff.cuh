@@ -18,32 +18,48 @@ __device__ __forceinline__ Progress progress_of(int round, int chunks) {
   return (static_cast<Progress>(round) << 32) | static_cast<unsigned>(chunks);
 }
 
+// kNear: to warps of the same block, through a word in shared memory. Atomic, so that racecheck can tell it from an unordered
+// access.
+template <bool kNear>
 __device__ __forceinline__ void publish(Progress* word, Progress progress) {
-  asm volatile("{ .reg .b64 before; atom.release.gpu.exch.b64 before, [%0], %1; }" ::"l"(word), "l"(progress) : "memory");
+  if (kNear)
+    asm volatile("{ .reg .b64 before; atom.release.cta.shared.exch.b64 before, [%0], %1; }" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(word))),
+                 "l"(progress)
+                 : "memory");
+  else
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(progress) : "memory");
 }
 
-// Words in shared memory are polled with atomics too, so that racecheck can tell them from unordered accesses.
-// Returns false for a word that says kAborted.
-__device__ __forceinline__ bool wait_for(const Progress* word, Progress progress) {
-  const bool is_shared = __isShared(word);
-  while (true) {
-    Progress seen;
-    if (is_shared)
-      asm volatile("atom.acquire.gpu.or.b64 %0, [%1], 0;" : "=l"(seen) : "l"(word) : "memory");
-    else
-      asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
-    if (seen >= progress) return seen != kAborted;
-    __nanosleep(40);
-  }
+template <bool kNear>
+__device__ __forceinline__ Progress look_at(const Progress* word) {
+  Progress seen;
+  if (kNear)
+    asm volatile("atom.acquire.cta.shared.or.b64 %0, [%1], 0;"
+                 : "=l"(seen)
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word)))
+                 : "memory");
+  else
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
+  return seen;
 }
 
-// One neighbour of a strip in the order of the sweep.
+// One neighbour of a strip in the order of the sweep, in the same block or in another.
 struct Neighbour {
-  Progress* word = nullptr;  // null: none, or the same warp, whose program order is enough
+  const Progress* near_word = nullptr;
+  const Progress* far_word = nullptr;  // neither: none, or the same warp, whose program order is enough
   int round = 0;
 
+  __device__ __forceinline__ bool is_near() const { return far_word == nullptr; }
+  // Until the neighbour has done so many chunks. Returns false for one that has given its pair up.
   __device__ __forceinline__ bool wait(int chunks) const {
-    return word == nullptr || wait_for(word, progress_of(round, chunks));
+    const Progress wanted = progress_of(round, chunks);
+    Progress seen = wanted;
+    if (near_word != nullptr)
+      while ((seen = look_at<true>(near_word)) < wanted) __nanosleep(20);
+    if (far_word != nullptr)
+      while ((seen = look_at<false>(far_word)) < wanted) __nanosleep(20);
+    return seen != kAborted;
   }
 };
 

@@ -83,6 +83,7 @@ struct LinearTile : Tile_ {
   }
   // The root of the weight, if kHalved.
   __device__ __forceinline__ T root(int k, int t) const { return DeviceMath<T>::exp2(-this->cost(k, t)); }
+  __device__ __forceinline__ T root_any(int k, int t) const { return DeviceMath<T>::exp2(-this->cost_any(k, t)); }
   __device__ __forceinline__ static double weight(T root) {
     const double wide = widen(root);
     return kHalved ? wide * wide : wide;
@@ -103,11 +104,12 @@ struct LinearLane {
     diag = holds_corner ? 1 : 0;
     above = 0;
   }
+  // Unsigned, since a NaN may have a sign.
   __device__ __forceinline__ bool is_finite() const {
-    int highest = __double2hiint(left[0]);
+    unsigned highest = __double2hiint(left[0]);
 #pragma unroll
-    for (int k = 1; k < S::kRows; ++k) highest = max(highest, __double2hiint(left[k]));
-    return highest < (2 * kBias + 1) << 20;
+    for (int k = 1; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(__double2hiint(left[k])));
+    return highest < (2u * kBias + 1) << 20;
   }
 };
 
@@ -124,17 +126,17 @@ struct LinearGroup {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) entries[t] = Slot<T>::of(0.0);
   }
-  __device__ __forceinline__ void read(const Slot<T>* from, const void* header) {
+  __device__ __forceinline__ void read(const Slot<T>* from, const void* header, bool near) {
     constexpr int kWords = S::kSteps * sizeof(Slot<T>) / sizeof(double);
     double words[kWords];
-    load_group(reinterpret_cast<const double*>(from), words);
+    load_group(reinterpret_cast<const double*>(from), near, words);
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t)
       if constexpr (sizeof(T) == 4)
         entries[t] = {words[t]};
       else
         entries[t] = {words[2 * t], words[2 * t + 1]};
-    const int2 both = __ldcg(static_cast<const int2*>(header));
+    const int2 both = load(static_cast<const int2*>(header), near);
     unit = both.x;
     general = both.y != 0;
     exists = true;
@@ -195,7 +197,8 @@ __device__ __forceinline__ bool sweep_linear(
     for (int k = 0; k < S::kRows; ++k) {
       const auto root = tile.root(k, t);
       const double left = state.left[k];
-      const double a = Tile::weight(root) * fma(factors.row[k], up + diag, left);
+      // left and diag come from the column before, so their sum is off the chain that runs down the rows.
+      const double a = Tile::weight(root) * fma(factors.row[k], up, fma(factors.row[k], diag, left));
       if (kChecked && column_of_lane + t >= 0) lowest = min(lowest, __double2hiint(a));
       cell(k, t, root, a, std::bool_constant<kChecked>());
       state.left[k] = up = a;
@@ -243,20 +246,20 @@ __device__ __forceinline__ void sweep_linear_reversed(
     if (lane == kWarp - 1)
       handed = t + 1 < S::kSteps ? below.entries[(t + 1) % S::kSteps].plain() * group_scale : flow.below_next;
     if (t == S::kSteps - 1) handed *= rescale;
-    double sum = 0;
+    double b = flow.right[S::kRows - 1] + handed;
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
-      const double right = flow.right[k];
       const double a = entry(k, t);
-      double b = k == S::kRows - 1 ? right + handed : fma(factors.row[k + 1 < S::kRows ? k + 1 : 0], sum, right);
       if (kChecked && t == end_step && k == end_row) b = 1 / a;
       if (kChecked && a == 0) b = 0;
       cell(k, t, a * b);
-      const double u = Tile::weight(root(k, t)) * b;
-      sum = u + right;
+      const double u = Tile::weight(root(k, t, std::false_type())) * b;
+      // What the row above gets: from its right neighbour, and from this row's two columns.
+      const double right = k > 0 ? flow.right[k > 0 ? k - 1 : 0] : 0;
+      b = fma(factors.row[k], u, fma(factors.row[k], flow.right[k], right));
       flow.right[k] = u;
     }
-    flow.handed = factors.row[0] * sum;
+    flow.handed = b;
     column(t, flow.handed);
   }
   flow.handed_unit = above;

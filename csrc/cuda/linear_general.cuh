@@ -9,7 +9,8 @@ namespace softdtw {
 // `sign` is -1 for groups of u' = u 2^e, whose numbers are u.
 template <class S>
 __device__ __forceinline__ Wide wide_of(const LinearGroup<S>& group, int t, int sign) {
-  return group.general ? group.entries[t].wide() : Wide::of(group.entries[t].plain(), sign * group.unit);
+  const auto slot = pick(group.entries, t);
+  return group.general ? slot.wide() : Wide::of(slot.plain(), sign * group.unit);
 }
 
 // (2) over a chunk, `step` the penalty's factor. `cell` and `column` as in the plain sweep.
@@ -20,7 +21,7 @@ __device__ __forceinline__ void sweep_linear_general(
   Wide lefts[S::kRows], corner = Wide::of(state.diag, state.above);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k) lefts[k] = Wide::of(state.left[k], state.exponent[k]);
-#pragma unroll
+#pragma unroll 1
   for (int t = 0; t < S::kSteps; ++t) {
     const Wide bottom = lefts[S::kRows - 1];
     const Wide handed = shuffle_up(bottom);
@@ -29,7 +30,7 @@ __device__ __forceinline__ void sweep_linear_general(
     corner = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      const auto root = tile.root(k, t);
+      const auto root = tile.root_any(k, t);
       const Wide left = lefts[k];
       Wide a = (left.times(step) + diag + up.times(step)).times(Tile::weight(root));
       if (!place.holds(extent, k, t)) a = Wide();
@@ -56,11 +57,11 @@ __device__ __forceinline__ void sweep_linear_general_reversed(
   Wide rights[S::kRows], sum = Wide::of(flow.handed, -flow.handed_unit);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k) rights[k] = Wide::of(flow.right[k], -flow.exponent[k]);
-#pragma unroll
+#pragma unroll 1
   for (int t = S::kSteps - 1; t >= 0; --t) {
     sum = shuffle_down(sum);
     if (lane == kWarp - 1)
-      sum = t + 1 < S::kSteps ? wide_of(below, (t + 1) % S::kSteps, -1) : Wide::of(flow.below_next, -flow.below_unit);
+      sum = t + 1 < S::kSteps ? wide_of(below, t + 1, -1) : Wide::of(flow.below_next, -flow.below_unit);
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
       const Wide a = entry(k, t), right = rights[k];
@@ -68,7 +69,7 @@ __device__ __forceinline__ void sweep_linear_general_reversed(
       if (t == end_step && k == end_row) b = Wide::of(1 / a.a, -a.e);
       cell(k, t, a.a > 0 && b.a > 0 ? a.a * b.a * power_of_two(a.e + b.e) : 0.0);
       // A cell outside the table or the band has no entry, and takes no part.
-      rights[k] = a.a > 0 ? b.times(Tile::weight(root(k, t))) : Wide();
+      rights[k] = a.a > 0 ? b.times(Tile::weight(root(k, t, std::true_type()))) : Wide();
       sum = rights[k].times(step) + right;
     }
     column(t, sum);

@@ -13,17 +13,19 @@ __device__ __forceinline__ double penalty_factor(const Problem<T>& problem) {
   return problem.warp_penalty == 0 ? 1.0 : exp2(-problem.warp_penalty * problem.scale);
 }
 
-template <class S>
+// kNormalised: the lane's rows have been renewed and are all reached.
+template <bool kNormalised, class S>
 __device__ __forceinline__ void store_snapshot(const LinearLane<S>& state, int lane, char* memory) {
   using T = typename S::Scalar;
   Snapshot<S> snapshot;
 #pragma unroll
   for (int i = 0; i <= S::kRows; ++i) {
-    const Wide a = i < S::kRows ? Wide::of(state.left[i < S::kRows ? i : 0], state.exponent[i < S::kRows ? i : 0])
-                                : Wide::of(state.diag, state.above);
+    Wide a = i < S::kRows ? Wide{state.left[i < S::kRows ? i : 0], state.exponent[i < S::kRows ? i : 0]}
+                          : Wide{state.diag, state.above};
+    if (!kNormalised || i == S::kRows) a = Wide::of(a.a, a.e);
     // Rounding up to 2 would not fit the word.
     const T fraction = sizeof(T) == 4 ? static_cast<T>(__double2float_rz(a.a)) : static_cast<T>(a.a);
-    snapshot.s[i] = a.a > 0 ? fraction : T(1);
+    snapshot.s[i] = (kNormalised && i < S::kRows) || a.a > 0 ? fraction : T(1);
     snapshot.m[i] = a.e;
   }
   snapshot.store(memory, lane);
@@ -56,7 +58,7 @@ __device__ __forceinline__ Sweep sweep_of(
     const Extent& extent, const Place<S>& place, const LinearGroup<S>& top, double step, bool ends) {
   if (step != 1 || __shfl_sync(kAllLanes, static_cast<int>(top.general), 0)) return Sweep::kGeneral;
   if (place.is_entered && !ends) return Sweep::kPlain;
-  return place.in_band_columns ? Sweep::kChecked : Sweep::kGeneral;
+  return place.in_band ? Sweep::kChecked : Sweep::kGeneral;
 }
 
 // Sweeps a chunk so, and with the general sweep where that left the range. Both `cell` and `column` must take a double and a
@@ -91,7 +93,8 @@ __device__ bool linear_forward_strip(
     typename S::Scalar* value) {
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
-  const Surroundings<S> around(extent, job.strip);
+  Surroundings<S> around(extent, job.strip);
+  around.pin_for_forward();
   const Strip<S>& strip = around.strip;
   const bool keeps = saved.snapshots != nullptr;
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
@@ -114,7 +117,7 @@ __device__ bool linear_forward_strip(
     const int group = chunk + around.above_offset;
     if (group < above_groups && lane == 0) {
       right = job.producer.wait(group + S::kSkewChunks + 1) && right;
-      top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group);
+      top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group, job.producer.is_near());
     }
     __syncwarp();
     if (__any_sync(kAllLanes, !right)) {
@@ -123,8 +126,13 @@ __device__ bool linear_forward_strip(
     }
     const Sweep wanted = sweep_of(extent, place, top, step, chunk == around.end_chunk);
     renew_for(wanted, state, lane, top);
-    if (keeps && chunk > 0 && chunk % S::kStage == 0)
-      store_snapshot(state, lane, saved.stage(job.pair, job.strip, chunk / S::kStage));
+    if (keeps && chunk > 0 && chunk % S::kStage == 0) {
+      char* const memory = saved.stage(job.pair, job.strip, chunk / S::kStage);
+      if (wanted == Sweep::kPlain)
+        store_snapshot<true>(state, lane, memory);
+      else
+        store_snapshot<false>(state, lane, memory);
+    }
 
     const int own_group = chunk - S::kSkewChunks, unit = state.exponent[S::kRows - 1];
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -208,7 +216,7 @@ __device__ void linear_backward_strip(
       if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
       LinearGroup<S> top;
       const int group = chunk + around.above_offset;
-      if (group < above_groups && lane == 0) top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group);
+      if (group < above_groups && lane == 0) top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group, true);
       const Sweep wanted = sweep_of(extent, place, top, step, chunk == around.end_chunk);
       renew_for(wanted, state, lane, top);
 #pragma unroll
@@ -238,7 +246,8 @@ __device__ void linear_backward_strip(
       if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
         job.producer.wait(around.below.chunks - below_group);
         below.read(
-            flows.group(job.pair, around.below, below_group), flows.header(job.pair, around.below, below_group));
+            flows.group(job.pair, around.below, below_group), flows.header(job.pair, around.below, below_group),
+            job.producer.is_near());
       }
       __syncwarp();
       const auto was = static_cast<Sweep>(sweeps >> 2 * part & 3);
@@ -248,13 +257,15 @@ __device__ void linear_backward_strip(
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
       Slot<T>* const out = flows.group(job.pair, strip, chunk);
-      const auto root = [&](int k, int t) {
+      const auto root = [&](int k, int t, auto any) {
         if constexpr (Tile::kKeepsRoots)
           return kept.roots[kept.at(part, k, t)];
+        else if constexpr (any.value)
+          return tile.root_any(k, t);
         else
           return tile.root(k, t);
       };
-      const auto cell = [&](int k, int t, double e) { sink.cell(tile, k, t, static_cast<T>(e)); };
+      const auto cell = [&](int k, int t, double e) { sink.template cell<false>(tile, k, t, static_cast<T>(e)); };
       int exponent[S::kRows];
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) exponent[k] = exponents[part][k];
@@ -262,8 +273,8 @@ __device__ void linear_backward_strip(
       const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
       const int end_step = around.end_time % S::kSteps;
       const auto entry = [&](int k, int t) { return kept.entries[kept.at(part, k, t)].plain(); };
-      const auto column = [&](int t, const auto& handed) {
-        sink.step(t);
+      const auto column = [&](int t, double handed) {
+        sink.template step<false>(t);
         if (leaves) out[t] = Slot<T>::of(handed);
       };
       if (sweep == Sweep::kPlain)
@@ -279,7 +290,12 @@ __device__ void linear_backward_strip(
               const Slot<T> slot = kept.entries[kept.at(part, k, t)];
               return was == Sweep::kGeneral ? slot.wide() : Wide::of(slot.plain(), exponents[part][k]);
             },
-            root, cell, column);
+            root,
+            [&](int k, int t, double e) { sink.template cell<true>(tile, k, t, static_cast<T>(e)); },
+            [&](int t, const Wide& handed) {
+              sink.template step<true>(t);
+              if (leaves) out[t] = Slot<T>::of(handed);
+            });
       if (leaves) *flows.header(job.pair, strip, chunk) = make_int2(above, sweep == Sweep::kGeneral);
       sink.end(place, chunk == last_chunk);
       __syncwarp();

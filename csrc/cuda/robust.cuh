@@ -44,10 +44,10 @@ struct RobustTop {
     }
   }
   // A reference is whole; a half added to it marks a wide group.
-  __device__ __forceinline__ void read(const Edge<S>& edge, int g) {
-    load_group(edge.group(g), m);
-    load_group(edge.group(g) + S::kSteps, s);
-    const double marked = __ldcg(edge.references + g);
+  __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
+    load_group(edge.group(g), near, m);
+    load_group(edge.group(g) + S::kSteps, near, s);
+    const double marked = load(edge.references + g, near);
     reference = floor(marked);
     wide = marked != reference;
   }

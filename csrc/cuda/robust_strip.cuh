@@ -146,7 +146,8 @@ __device__ void robust_forward_strip(
     typename S::Scalar* value) {
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
-  const Surroundings<S> around(extent, job.strip);
+  Surroundings<S> around(extent, job.strip);
+  around.pin_for_forward();
   const Strip<S>& strip = around.strip;
   const bool keeps = saved.snapshots != nullptr;
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
@@ -168,7 +169,7 @@ __device__ void robust_forward_strip(
     const int group = chunk + around.above_offset;
     if (!around.is_first && group < around.above.groups() && lane == 0) {
       job.producer.wait(group + S::kSkewChunks + 1);
-      top.read(above_edge, group);
+      top.read(above_edge, group, job.producer.is_near());
     }
     __syncwarp();
     if (chunk % S::kStage == 0) {
@@ -179,7 +180,8 @@ __device__ void robust_forward_strip(
     }
     const double above = lane == 0 ? top.reference - state.reference : lane_above;
     const bool plain = width.plain(
-        recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
+        recurrences, top, above, tile.reach,
+        place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -271,7 +273,7 @@ __device__ void robust_backward_strip(
       if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
       RobustTop<S> top;
       const int group = chunk + around.above_offset;
-      if (!around.is_first && group < around.above.groups() && lane == 0) top.read(above_edge, group);
+      if (!around.is_first && group < around.above.groups() && lane == 0) top.read(above_edge, group, true);
       if (part == 0) {
         if (stage == 0) state.renew(lane, top.reference);
         lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
@@ -303,7 +305,8 @@ __device__ void robust_backward_strip(
       const int below_group = chunk - S::kSkewChunks - around.below_offset;
       if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
         job.producer.wait(around.below.chunks - below_group);
-        load_group(reinterpret_cast<const T*>(flows.group(job.pair, around.below, below_group)), below);
+        load_group(
+            reinterpret_cast<const T*>(flows.group(job.pair, around.below, below_group)), job.producer.is_near(), below);
       }
       __syncwarp();
       sink.begin(place);
@@ -311,9 +314,9 @@ __device__ void robust_backward_strip(
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
       T* const out = reinterpret_cast<T*>(flows.group(job.pair, strip, chunk));
       const auto weights = [&](int k, int t) { return kept.weights[kept.at(part, k, t)]; };
-      const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
+      const auto cell = [&](int k, int t, T e) { sink.template cell<false>(tile, k, t, e); };
       const auto column = [&](int t, T handed) {
-        sink.step(t);
+        sink.template step<false>(t);
         if (leaves) out[t] = handed;
       };
       if (place.in_band && chunk != around.end_chunk)

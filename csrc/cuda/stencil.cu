@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
     job.round = round;
     job.edges = edges;
     if (warps > 1) {
-      if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], round - (warp == 0)};
+      if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
       job.own_word = &words[warp];
     }
     if (!Engine::forward(problem, extent, job, saved, value)) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
     job.strip = strips - 1 - i;
     job.round = round;
     if (warps > 1) {
-      if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], round - (warp == 0)};
+      if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
       job.own_word = &words[warp];
     }
     Engine::backward(problem, gradient, extent, job, saved, flows);

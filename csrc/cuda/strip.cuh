@@ -55,6 +55,9 @@ __device__ __forceinline__ int strips_of(const Extent& extent) {
   return (extent.n + S::kStripRows - 1) / S::kStripRows;
 }
 
+// Keeps a number in its register: the compiler would rather compute it again in every chunk.
+__device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
+
 // A strip among its neighbours, and where the pair's last cell lies in it.
 template <class S>
 struct Surroundings {
@@ -74,6 +77,14 @@ struct Surroundings {
     end_row = row % S::kRows;
     end_time = extent.m - 1 - strip.first_column + end_lane;
     end_chunk = is_last ? end_time / S::kSteps : -1;
+  }
+  __device__ __forceinline__ void pin_for_forward() {
+    pin(strip.first_row);
+    pin(strip.first_column);
+    pin(strip.chunks);
+    pin(above.chunks);
+    pin(above_offset);
+    pin(end_chunk);
   }
 };
 
@@ -98,38 +109,29 @@ struct Sizes {
   }
 };
 
-// A group of numbers that one lane moves, 16 bytes at a time; `address` is aligned to a group. Loads bypass L1, which the
-// writes of other multiprocessors do not reach.
+// A group of numbers that one lane moves, 16 bytes at a time; `address` is aligned to a group. What another multiprocessor may
+// have written in the same launch (not `near`) is loaded past L1, which such writes do not reach.
+template <typename T>
+__device__ __forceinline__ T load(const T* address, bool near) {
+  return near ? *address : __ldcg(address);
+}
+
 template <int kCount>
-__device__ __forceinline__ void load_group(const float* address, float (&group)[kCount]) {
+__device__ __forceinline__ void load_group(const float* address, bool near, float (&group)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount / 4; ++i) {
-    const float4 four = __ldcg(reinterpret_cast<const float4*>(address) + i);
+    const float4 four = load(reinterpret_cast<const float4*>(address) + i, near);
     group[4 * i] = four.x, group[4 * i + 1] = four.y, group[4 * i + 2] = four.z, group[4 * i + 3] = four.w;
   }
 }
 
 template <int kCount>
-__device__ __forceinline__ void load_group(const double* address, double (&group)[kCount]) {
+__device__ __forceinline__ void load_group(const double* address, bool near, double (&group)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount / 2; ++i) {
-    const double2 two = __ldcg(reinterpret_cast<const double2*>(address) + i);
+    const double2 two = load(reinterpret_cast<const double2*>(address) + i, near);
     group[2 * i] = two.x, group[2 * i + 1] = two.y;
   }
-}
-
-template <int kCount>
-__device__ __forceinline__ void store_group(float* address, const float (&group)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i)
-    reinterpret_cast<float4*>(address)[i] = make_float4(group[4 * i], group[4 * i + 1], group[4 * i + 2], group[4 * i + 3]);
-}
-
-template <int kCount>
-__device__ __forceinline__ void store_group(double* address, const double (&group)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i)
-    reinterpret_cast<double2*>(address)[i] = make_double2(group[2 * i], group[2 * i + 1]);
 }
 
 // A strip's last row: per column two scalars, per group of kSteps columns a reference that they are relative to.

@@ -8,13 +8,13 @@ namespace softdtw {
 
 // Who watches a strip's progress: a warp of its block, a warp of another block, or nobody.
 struct Watchers {
-  Progress* own_word = nullptr;
-  Progress* far_word = nullptr;
+  Progress* own_word = nullptr;  // in shared memory
+  Progress* far_word = nullptr;  // in global memory
   int round = 0;
 
   __device__ __forceinline__ void publish(Progress progress) const {
-    if (own_word != nullptr) softdtw::publish(own_word, progress);
-    if (far_word != nullptr) softdtw::publish(far_word, progress);
+    if (own_word != nullptr) softdtw::publish<true>(own_word, progress);
+    if (far_word != nullptr) softdtw::publish<false>(far_word, progress);
   }
 };
 

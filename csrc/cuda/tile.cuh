@@ -11,9 +11,8 @@ struct Place {
   int row, column;  // the lane's first cell
   bool in_columns;  // every lane's columns are in [0, m)
   bool in_table;    // and the rows in [0, n)
-  bool in_band;     // no cell is left of the table or outside the band; cells below or right of the table do no harm
-  bool is_entered;  // and the same holds for the columns just left of the chunk
-  bool in_band_columns;  // cells are outside the band only where they are left of the table
+  bool in_band;     // no cell is outside the band but those left of the table; cells below or right of the table do no harm
+  bool is_entered;  // nor left of the table, and the same holds for the columns just left of the chunk
 
   __device__ Place(const Strip<S>& strip, const Extent& extent, int chunk, int lane) {
     const int start = strip.first_column + chunk * S::kSteps;
@@ -23,9 +22,8 @@ struct Place {
     const int last_row = strip.first_row + S::kStripRows - 1;
     in_columns = leftmost >= 0 && rightmost < extent.m;
     in_table = in_columns && last_row < extent.n;
-    in_band_columns = rightmost - strip.first_row <= extent.high && max(leftmost, 1) - 1 - last_row >= extent.low;
-    in_band = leftmost >= 0 && rightmost - strip.first_row <= extent.high && leftmost - last_row >= extent.low;
-    is_entered = in_band_columns && leftmost >= 1;
+    in_band = rightmost - strip.first_row <= extent.high && max(leftmost, 1) - 1 - last_row >= extent.low;
+    is_entered = in_band && leftmost >= 1;
   }
   __device__ bool holds(const Extent& extent, int k, int t) const {
     return column + t >= 0 && extent.in_band(row + k, column + t);
@@ -139,6 +137,16 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   return bound;
 }
 
+// One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
+template <int kCount, typename Value>
+__device__ __forceinline__ Value pick(const Value (&values)[kCount], int t) {
+  Value value = values[0];
+#pragma unroll
+  for (int i = 1; i < kCount; ++i)
+    if (t == i) value = values[i];
+  return value;
+}
+
 // Costs from any number of dimensions, or ready-made ones, all of a tile at once.
 template <class S>
 struct DenseTile {
@@ -155,6 +163,8 @@ struct DenseTile {
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, pair, costs); }
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
+  // For a t that is known at run time only.
+  __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
 
 // The least and the greatest of numbers; NaN if one is NaN.
@@ -217,6 +227,9 @@ struct UnivariateTile {
   }
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
+  // For a t that is known at run time only.
+  __device__ __forceinline__ T difference_any(int k, int t) const { return x[k] - pick(y, t); }
+  __device__ __forceinline__ T cost_any(int k, int t) const { return difference_any(k, t) * difference_any(k, t); }
 };
 
 template <typename T>

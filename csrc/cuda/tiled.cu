@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
   job.strip = strip;
   job.edges = edges;
   job.own_word = &words[warp];
-  if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
+  if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kForwardWarps - 1) job.far_word = pair_words + group;
   if (!Engine::forward(problem, extent, job, saved, value) && threadIdx.x == 0) verdicts[pair] = Verdict::kRobust;
 }
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scal
   job.pair = pair;
   job.strip = strip;
   job.own_word = &words[warp];
-  if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], 0} : Neighbour{pair_words + group - 1, 0};
+  if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kBackwardWarps - 1) job.far_word = pair_words + group;
   Engine::backward(problem, gradient, extent, job, saved, flows);
 }
