@@ -60,4 +60,4 @@ def _strips(rows_per_thread, batch, n, m, radius, dtype):
     snapshot = WARP * (2 * entries * dtype.itemsize + (0 if single and entries >= 5 else 8))
     snapshots = batch * strips * (_ceil_div(chunks, stage) - 1) * snapshot
     edges = batch * (strips - 1) * (chunks - WARP // steps) * (2 * steps * dtype.itemsize + 8)
-    return snapshots + edges + _ceil_div(4 * batch, 16) * 16
+    return snapshots + edges

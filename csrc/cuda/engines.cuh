@@ -1,5 +1,6 @@
-// The two engines behind one interface, and which pairs each of them takes: linear tries every pair, robust computes those
-// that it rejects, in a second launch whose blocks look at the pair's verdict first.
+// Which engine computes a forward pass that keeps nothing: linear tries every pair where there are warps enough to fill the
+// machine (with fewer its longer chains of instructions cost more than it saves), robust computes those that it rejects, in a
+// second launch whose blocks look at the pair's verdict first. All other passes are robust's alone.
 #pragma once
 
 #include "linear_strip.cuh"
@@ -7,22 +8,18 @@
 
 namespace softdtw {
 
-template <class S_, class Tile, bool kSquared>
+enum class Verdict : int { kAccepted, kRejected };
+
+template <class S_, class Tile>
 struct LinearEngine {
   using S = S_;
   using T = typename S::Scalar;
   static constexpr bool kIsLinear = true;
-  static constexpr int kStageBytes = LinearStage<S, LinearTile<S, Tile, kSquared>>::kBytes;  // a warp's, in backward
 
   // False where the pair is given up.
   __device__ static bool forward(
-      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved, T* value) {
-    return linear_forward_strip<S, LinearTile<S, Tile, kSquared>>(problem, extent, job, saved, value);
-  }
-  __device__ static void backward(
-      const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
-      const Saved<S>& saved, const Flows<S>& flows) {
-    linear_backward_strip<S, LinearTile<S, Tile, kSquared>>(problem, gradient, extent, job, saved, flows);
+      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>&, T* value) {
+    return linear_forward_strip<S, LinearTile<S, Tile, !Tile::kUnivariate>>(problem, extent, job, value);
   }
 };
 
@@ -31,7 +28,7 @@ struct RobustEngine {
   using S = S_;
   using T = typename S::Scalar;
   static constexpr bool kIsLinear = false;
-  static constexpr int kStageBytes = RobustStage<S>::kBytes;
+  static constexpr int kStageBytes = RobustStage<S>::kBytes;  // a warp's, in backward
 
   __device__ static bool forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved, T* value) {
@@ -45,30 +42,22 @@ struct RobustEngine {
   }
 };
 
-// Whether a pair is this engine's. Without verdicts robust takes all.
-template <class Engine>
-__device__ __forceinline__ bool is_mine(const Verdict* verdicts, int64_t pair) {
-  return verdicts == nullptr || verdicts[pair] == (Engine::kIsLinear ? Verdict::kLinear : Verdict::kRobust);
-}
-
 // Longer pairs could overflow the linear engine's exponents, which are ints.
-template <typename T>
-bool linear_applies(const Problem<T>& problem) {
-  return problem.n + problem.m < (int64_t{1} << 22);
+constexpr int64_t kFullMachine = 2048, kLongestLinear = int64_t{1} << 22;
+
+template <class S>
+bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
+  const Sizes<S> sizes(problem);
+  return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear;
 }
 
-// Calls launch(engine), which returns an error, for the engines that a problem needs, in order. Series of one dimension have tiles of their own in
-// float32.
-template <class S, bool kSquared, class Launch>
-cudaError_t each_engine(const Problem<typename S::Scalar>& problem, Launch&& launch) {
-  const auto both = [&](auto linear, auto robust) {
-    const cudaError_t error = linear_applies(problem) ? launch(linear) : cudaSuccess;
-    return error != cudaSuccess ? error : launch(robust);
-  };
+// Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
+// null pointer. `kScaled` as in UnivariateTile.
+template <class S, bool kScaled, class Launch>
+cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_univariate(problem))
-      return both(LinearEngine<S, UnivariateTile<S, true>, kSquared>{}, RobustEngine<S, UnivariateTile<S, false>>{});
-  return both(LinearEngine<S, DenseTile<S>, true>{}, RobustEngine<S, DenseTile<S>>{});
+    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S, kScaled>*>(nullptr));
+  return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 
 // Launches a kernel of backward with its warps' shared memory.

@@ -39,8 +39,11 @@ struct RobustState {
   // Brings m to the width that the whole warp needs.
   __device__ __forceinline__ void become(bool wanted_wide) {
     if constexpr (kWideExists) {
-      if (!wanted_wide && is_wide) narrow = convert<S, T>(wide);
-      if (wanted_wide && !is_wide) wide = convert<S, double>(narrow);
+      if (__builtin_expect(is_wide == wanted_wide, 1)) return;
+      if (wanted_wide)
+        wide = convert<S, double>(narrow);
+      else
+        narrow = convert<S, T>(wide);
       is_wide = wanted_wide;
     }
   }
@@ -305,18 +308,17 @@ __device__ void robust_backward_strip(
       const int below_group = chunk - S::kSkewChunks - around.below_offset;
       if (lane == kWarp - 1 && below_group >= 0 && below_group < below_groups) {
         job.producer.wait(around.below.chunks - below_group);
-        load_group(
-            reinterpret_cast<const T*>(flows.group(job.pair, around.below, below_group)), job.producer.is_near(), below);
+        load_group(flows.group(job.pair, around.below, below_group), job.producer.is_near(), below);
       }
       __syncwarp();
       sink.begin(place);
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
-      T* const out = reinterpret_cast<T*>(flows.group(job.pair, strip, chunk));
+      T* const out = flows.group(job.pair, strip, chunk);
       const auto weights = [&](int k, int t) { return kept.weights[kept.at(part, k, t)]; };
-      const auto cell = [&](int k, int t, T e) { sink.template cell<false>(tile, k, t, e); };
+      const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
       const auto column = [&](int t, T handed) {
-        sink.template step<false>(t);
+        sink.step(t);
         if (leaves) out[t] = handed;
       };
       if (place.in_band && chunk != around.end_chunk)

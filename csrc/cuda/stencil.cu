@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
-  if (!Engine::kIsLinear && !is_mine<Engine>(verdicts, pair)) return;
-  if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kLinear;
+  if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kAccepted;
+  if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_forward(value, pair);
   if (threadIdx.x == 0) words[warp] = 0;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
       job.own_word = &words[warp];
     }
     if (!Engine::forward(problem, extent, job, saved, value)) {
-      if (threadIdx.x == 0) verdicts[pair] = Verdict::kRobust;
+      if (threadIdx.x == 0) verdicts[pair] = Verdict::kRejected;
       return;
     }
   }
@@ -46,11 +46,10 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, const Verdict* verdicts) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
-  if (!is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_backward(problem, gradient, pair);
   if (threadIdx.x == 0) words[warp] = 0;
@@ -83,22 +82,34 @@ struct Stencil {
 
   static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
 
+  static int64_t row_bytes(const Problem<T>& problem) { return Edges<S>::bytes(problem.batch, 1, Sizes<S>(problem).groups); }
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
-    return save ? 0 : Row<S>::bytes(problem.batch, Sizes<S>(problem));
+    return save ? 0 : row_bytes(problem) + problem.batch * sizeof(Verdict);
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    return sizeof(T) * table_scalars(problem) + Flows<S>::bytes(problem.batch, Sizes<S>(problem), problem.dim);
+    return sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim));
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
+    const unsigned blocks = static_cast<unsigned>(problem.batch);
     const dim3 threads(kWarp, warps_for(problem.batch, sizes.strips));
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-    const Row<S> row = saved != nullptr ? Row<S>(kept) : Row<S>(scratch, problem.batch, sizes);
-    return each_engine<S, false>(problem, [&](auto engine) {
-      stencil_forward<decltype(engine)><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
-          problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr);
+    const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>(scratch, problem.batch, 1, sizes.groups, true);
+    Verdict* verdicts = nullptr;
+    if (linear_applies<S>(problem, saved != nullptr)) {
+      verdicts = reinterpret_cast<Verdict*>(static_cast<char*>(scratch) + row_bytes(problem));
+      const cudaError_t error = with_tile<S, true>(problem, [&](auto tile) {
+        using Engine = LinearEngine<S, std::remove_pointer_t<decltype(tile)>>;
+        stencil_forward<Engine><<<blocks, threads, 0, stream>>>(problem, value, kept, edges, verdicts);
+        return cudaGetLastError();
+      });
+      if (error != cudaSuccess) return error;
+    }
+    return with_tile<S, false>(problem, [&](auto tile) {
+      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+      stencil_forward<Engine><<<blocks, threads, 0, stream>>>(problem, value, kept, edges, verdicts);
       return cudaGetLastError();
     });
   }
@@ -106,16 +117,15 @@ struct Stencil {
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
-    const int warps = warps_for(problem.batch, sizes.strips);
     T* const table = static_cast<T*>(scratch);
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      return each_engine<S, false>(problem, [&](auto engine) {
-        using Engine = decltype(engine);
+      return with_tile<S, false>(problem, [&](auto tile) {
+        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
-            stencil_backward<Engine>, problem.batch, warps, stream, problem, target, kept, flows,
-            static_cast<const Verdict*>(linear_applies(problem) ? kept.verdicts : nullptr));
+            stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips), stream, problem, target, kept,
+            flows);
       });
     });
   }

@@ -11,8 +11,7 @@
 //   ...
 //   lane 31                       31 32 ...      its last row is the strip's edge, the next strip's input
 //
-// Two engines sweep strips and use this memory each in its own way: linear.cuh, and robust.cuh for the pairs that linear
-// rejects. Saved for backward: the edges, and every lane's entries at the start of every chunk (a snapshot). Backward rebuilds a chunk from its snapshot, so no N x M tensor exists. Where nothing is
+// Saved for backward: the edges, and every lane's entries at the start of every chunk (a snapshot). Backward rebuilds a chunk from its snapshot, so no N x M tensor exists. Where nothing is
 // saved, a single row per pair is every strip's edge in turn: a strip reads a group of columns before it writes it.
 #pragma once
 
@@ -171,11 +170,8 @@ struct Edges {
   }
 };
 
-// Which engine a pair's numbers come from.
-enum class Verdict : int { kLinear = 0, kRobust = 1 };
-
-// A lane's entries between two columns, as both engines save them: kRows + 1 numbers s 2^m or s 2^-m, s in [1, 2), and what
-// all m are relative to (robust only).
+// A lane's entries between two columns, as they are saved: kRows + 1 numbers s 2^-m, s in [1, 2), and what all m are relative
+// to.
 template <class S>
 struct Snapshot {
   using T = typename S::Scalar;
@@ -227,28 +223,25 @@ struct Snapshot {
   }
 };
 
-// Forward's saved state: the snapshots of every stage but the first, whose start is known; the edges of all strips but the
-// last; the verdicts. Without a band or lengths every byte is written.
+// Forward's saved state: the snapshots of every stage but the first, whose start is known, and the edges of all strips but the
+// last. Without a band or lengths every byte is written.
 template <class S>
 struct Saved {
   char* snapshots = nullptr;
   Edges<S> edges;
-  Verdict* verdicts = nullptr;
   int64_t strips = 0, stages = 0;
 
   static int64_t stages_of(const Sizes<S>& sizes) { return (sizes.chunks + S::kStage - 1) / S::kStage; }
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
     return batch * sizes.strips * (stages_of(sizes) - 1) * Snapshot<S>::kBytes +
-           Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks) + (batch * sizeof(Verdict) + 15) / 16 * 16;
+           Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks);
   }
   Saved() = default;
   Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
       : snapshots(static_cast<char*>(memory)), strips(sizes.strips), stages(stages_of(sizes)) {
-    char* next = snapshots + batch * strips * (stages - 1) * Snapshot<S>::kBytes;
-    const int64_t groups = sizes.chunks - S::kSkewChunks;
-    edges = Edges<S>(next, batch, strips - 1, groups, false);
-    next += Edges<S>::bytes(batch, strips - 1, groups);
-    verdicts = reinterpret_cast<Verdict*>(next);
+    edges = Edges<S>(
+        snapshots + batch * strips * (stages - 1) * Snapshot<S>::kBytes, batch, strips - 1, sizes.chunks - S::kSkewChunks,
+        false);
   }
 
   // Stages count from 1.
@@ -257,52 +250,30 @@ struct Saved {
   }
 };
 
-// The edges and verdicts of a forward pass: those of `saved`, or, where nothing is saved, one row per pair.
-template <class S>
-struct Row {
-  Edges<S> edges;
-  Verdict* verdicts;
-
-  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
-    return Edges<S>::bytes(batch, 1, sizes.groups) + batch * sizeof(Verdict);
-  }
-  explicit Row(const Saved<S>& saved) : edges(saved.edges), verdicts(saved.verdicts) {}
-  Row(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : edges(memory, batch, 1, sizes.groups, true),
-        verdicts(reinterpret_cast<Verdict*>(static_cast<char*>(memory) + Edges<S>::bytes(batch, 1, sizes.groups))) {}
-};
-
 // What flows back up through the strips' upper edges in backward: a single row per pair, written group by group by a strip
 // after it has read what the strip below wrote there. Groups count from column 0.
 template <class S>
 struct Flows {
   using T = typename S::Scalar;
-  Slot<T>* values = nullptr;
-  int2* headers = nullptr;  // of the groups, for the engine
-  T* carries = nullptr;     // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  T* values = nullptr;
+  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
   int64_t strips = 0, groups = 0;
 
-  static int64_t bytes(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
-    return batch * (sizes.groups * (S::kSteps * sizeof(Slot<T>) + sizeof(int2)) +
-                    (dim > 1 ? sizes.strips * dim * kWarp * sizeof(T) : 0));
+  static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
+    return batch * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
   }
-  Flows(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(static_cast<Slot<T>*>(memory)),
-        headers(reinterpret_cast<int2*>(values + batch * sizes.groups * S::kSteps)),
-        carries(reinterpret_cast<T*>(headers + batch * sizes.groups)),
+  Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
+      : values(memory),
+        carries(memory + batch * sizes.groups * S::kSteps),
         strips(sizes.strips),
         groups(sizes.groups) {}
 
   __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
     return carries + (pair * strips + strip) * dim * kWarp;
   }
-  __device__ int64_t index(int64_t pair, const Strip<S>& strip, int g) const {
-    return pair * groups + strip.first_column / S::kSteps + g;
+  __device__ T* group(int64_t pair, const Strip<S>& strip, int g) const {
+    return values + (pair * groups + strip.first_column / S::kSteps + g) * S::kSteps;
   }
-  __device__ Slot<T>* group(int64_t pair, const Strip<S>& strip, int g) const {
-    return values + index(pair, strip, g) * S::kSteps;
-  }
-  __device__ int2* header(int64_t pair, const Strip<S>& strip, int g) const { return headers + index(pair, strip, g); }
 };
 
 }  // namespace softdtw

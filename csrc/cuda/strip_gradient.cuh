@@ -159,18 +159,15 @@ struct UnivariateSink {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) from_below[t] = static_cast<unsigned>(t - from) < taken ? __ldcg(line + t) : T(0);
   }
-  // kAny: t is known at run time only.
-  template <bool kAny, class Tile>
+  template <class Tile>
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, T e) {
-    const T difference = kAny ? tile.difference_any(k, t) : tile.difference(k, t);
+    const T difference = tile.difference(k, t);
     rows[k] = DeviceMath<T>::fma(e, difference, rows[k]);
     column = DeviceMath<T>::fma(e, difference, column);
   }
-  template <bool kAny>
   __device__ __forceinline__ void step(int t) {
     const T from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
-    const T taken = kAny ? pick(from_below, t) : from_below[t];
-    carry = DeviceMath<T>::fma(column, -scale, lane == kWarp - 1 ? taken : from_lane_below);
+    carry = DeviceMath<T>::fma(column, -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
     column = 0;
     if (t < left_to) line[t] = carry;
   }
@@ -210,14 +207,10 @@ struct DenseSink {
         scale(scale_),
         carries(carries_) {}
   __device__ __forceinline__ void begin(const Place<S>&) {}
-  template <bool kAny, class Tile>
+  template <class Tile>
   __device__ __forceinline__ void cell(const Tile&, int k, int t, T e) {
-    if (!kAny) alignment[k][t] = e;
-#pragma unroll
-    for (int i = 0; i < S::kSteps; ++i)
-      if (kAny && i == t) alignment[k][i] = e;
+    alignment[k][t] = e;
   }
-  template <bool kAny>
   __device__ __forceinline__ void step(int) {}
   __device__ __forceinline__ void end(const Place<S>& place, bool first_visit) {
     if (problem.cost == Cost::kEuclidean) divide_by_costs(problem, extent, pair, place, alignment);

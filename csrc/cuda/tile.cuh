@@ -228,8 +228,10 @@ struct UnivariateTile {
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
   // For a t that is known at run time only.
-  __device__ __forceinline__ T difference_any(int k, int t) const { return x[k] - pick(y, t); }
-  __device__ __forceinline__ T cost_any(int k, int t) const { return difference_any(k, t) * difference_any(k, t); }
+  __device__ __forceinline__ T cost_any(int k, int t) const {
+    const T difference = x[k] - pick(y, t);
+    return difference * difference;
+  }
 };
 
 template <typename T>

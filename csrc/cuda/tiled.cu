@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kForwardWarps = 8, kBackwardWarps = 4;
 
-// Zeroed before every launch; each engine has its own.
+// Zeroed before every launch.
 struct Tickets {
   Progress* words;  // (pair, group of strips): chunks done by the group's last warp
   unsigned* next;
@@ -33,14 +33,13 @@ __device__ unsigned take_ticket(const Tickets& tickets) {
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
-    Verdict* verdicts, Tickets tickets, int64_t groups) {
+    Tickets tickets, int64_t groups) {
   __shared__ Progress words[kForwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (!Engine::kIsLinear && !is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -57,21 +56,20 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
   job.own_word = &words[warp];
   if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kForwardWarps - 1) job.far_word = pair_words + group;
-  if (!Engine::forward(problem, extent, job, saved, value) && threadIdx.x == 0) verdicts[pair] = Verdict::kRobust;
+  Engine::forward(problem, extent, job, saved, value);
 }
 
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, const Verdict* verdicts,
-    Tickets tickets, int64_t groups) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, Tickets tickets,
+    int64_t groups) {
   __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (!is_mine<Engine>(verdicts, pair)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);
@@ -105,33 +103,31 @@ struct Tiled {
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     const Sizes<S> sizes(problem);
-    return 2 * ticket_bytes(problem, groups_of(sizes, kForwardWarps)) + (save ? 0 : Row<S>::bytes(problem.batch, sizes));
+    return ticket_bytes(problem, groups_of(sizes, kForwardWarps)) +
+           (save ? 0 : Edges<S>::bytes(problem.batch, 1, sizes.groups));
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
     const Sizes<S> sizes(problem);
-    return 2 * ticket_bytes(problem, groups_of(sizes, kBackwardWarps)) + sizeof(T) * table_scalars(problem) +
-           Flows<S>::bytes(problem.batch, sizes, problem.dim);
+    return ticket_bytes(problem, groups_of(sizes, kBackwardWarps)) +
+           sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, sizes, problem.dim));
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
     const int64_t groups = groups_of(sizes, kForwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    char* memory = static_cast<char*>(scratch);
     const int64_t bytes = ticket_bytes(problem, groups);
-    cudaError_t error = cudaMemsetAsync(memory, 0, 2 * bytes, stream);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
     if (error != cudaSuccess) return error;
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-    const Row<S> row = saved != nullptr ? Row<S>(kept) : Row<S>(memory + 2 * bytes, problem.batch, sizes);
-    static_assert(static_cast<int>(Verdict::kLinear) == 0);
-    error = cudaMemsetAsync(row.verdicts, 0, problem.batch * sizeof(Verdict), stream);
-    if (error != cudaSuccess) return error;
-    return each_engine<S, true>(problem, [&](auto engine) {
-      tiled_forward<decltype(engine)><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
-          problem, value, kept, row.edges, linear_applies(problem) ? row.verdicts : nullptr,
-          Tickets(memory, problem.batch, groups), groups);
-      memory += bytes;
+    const Edges<S> edges =
+        saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
+    const Tickets tickets(scratch, problem.batch, groups);
+    return with_tile<S, false>(problem, [&](auto tile) {
+      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+      tiled_forward<Engine><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
+          problem, value, kept, edges, tickets, groups);
       return cudaGetLastError();
     });
   }
@@ -141,21 +137,18 @@ struct Tiled {
     const Sizes<S> sizes(problem);
     const int64_t groups = groups_of(sizes, kBackwardWarps), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    char* memory = static_cast<char*>(scratch);
     const int64_t bytes = ticket_bytes(problem, groups);
-    const cudaError_t error = cudaMemsetAsync(memory, 0, 2 * bytes, stream);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
     if (error != cudaSuccess) return error;
-    T* const table = reinterpret_cast<T*>(memory + 2 * bytes);
+    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + bytes);
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
+    const Tickets tickets(scratch, problem.batch, groups);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      return each_engine<S, true>(problem, [&](auto engine) {
-        using Engine = decltype(engine);
-        const Tickets tickets(memory, problem.batch, groups);
-        memory += bytes;
+      return with_tile<S, false>(problem, [&](auto tile) {
+        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
-            tiled_backward<Engine>, blocks, kBackwardWarps, stream, problem, target, kept, flows,
-            static_cast<const Verdict*>(linear_applies(problem) ? kept.verdicts : nullptr), tickets, groups);
+            tiled_backward<Engine>, blocks, kBackwardWarps, stream, problem, target, kept, flows, tickets, groups);
       });
     });
   }
