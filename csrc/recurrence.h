@@ -66,7 +66,7 @@ struct SoftDtw {
     if constexpr (kGeneral) {
       const M exponent = static_cast<M>(cost) * scale;
       const bool small = exponent < Whole<M>::limit;
-      const M whole = small ? Math<M>::round(exponent) : exponent;
+      const M whole = Math<M>::round(exponent);
       return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : cost};
     } else {
       const T whole = Math<T>::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;

@@ -1,10 +1,10 @@
 // The robust engine: equations (1), (3) and (4) on entries s 2^-m with a whole m per cell (recurrence.h), right for every
 // gamma and every cost.
 //
-// A lane keeps m relative to a reference of its own, a whole float64 that is renewed every chunk. Where all that a lane holds
-// and meets in a chunk stays below 2^22 (is_narrow, a bound), m is float32 and exact, since float32 holds whole numbers up
-// to 2^24. Any other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the
-// only roundings are those of s, of the costs, and of m beyond 2^53.
+// A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage. Where all that a lane holds
+// and meets in a stage stays below 2^22 (a bound), m is float32 and exact, since float32 holds whole numbers up to 2^24. Any
+// other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the only roundings
+// are those of s, of the costs, of m beyond 2^53, and of what is saved of m beyond 2^36 (PackedEntry).
 #pragma once
 
 #include "tile.cuh"
@@ -27,8 +27,8 @@ __device__ __forceinline__ constexpr typename S::Scalar nowhere() {
   return Unreachable<typename S::Scalar>::value;
 }
 
-// The columns of the edge above a chunk, for lane 0. m is relative to the reference: a T, or, if `wide`, a float64 problem's
-// T or a float32 problem's int.
+// The columns of the edge above a chunk, for lane 0: m relative to the reference, as the plain sweep left it, or packed, if
+// `wide`.
 template <class S>
 struct RobustTop {
   using T = typename S::Scalar;
@@ -43,23 +43,29 @@ struct RobustTop {
       s[t] = 1;
     }
   }
-  // A reference is whole; a half added to it marks a wide group.
   __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
     load_group(edge.group(g), near, m);
     load_group(edge.group(g) + S::kSteps, near, s);
-    const double marked = load(edge.references + g, near);
-    reference = floor(marked);
-    wide = marked != reference;
+    reference = load(edge.references + g, near);
+    if constexpr (sizeof(T) == 4) wide = packed(0).exists();
   }
-  __device__ __forceinline__ double wide_m(int t) const {
-    if constexpr (sizeof(T) == 4)
-      if (wide) return from_int(__float_as_int(m[t]));
-    return m[t];
+  __device__ __forceinline__ PackedEntry packed(int t) const {
+    return {__float_as_uint(static_cast<float>(m[t])), __float_as_uint(static_cast<float>(s[t]))};
   }
-  // Whole numbers as ints, from half of their range on unreachable.
-  static constexpr int kFar = 1 << 30;
-  __device__ static __forceinline__ double from_int(int m) { return m >= kFar ? nowhere<S>() : m; }
-  __device__ static __forceinline__ int to_int(double m) { return static_cast<int>(fmin(m, static_cast<double>(kFar))); }
+  // For the general sweep, which reads either.
+  __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : static_cast<double>(m[t]); }
+  __device__ __forceinline__ T s_at(int t) const { return wide ? static_cast<T>(packed(t).s()) : s[t]; }
+  // An entry for an edge, from the plain sweep or the general one, s brought to [1, 2) in that case.
+  __device__ __forceinline__ static void write(T* group, int t, const Entry<T>& entry) {
+    group[t] = entry.m;
+    group[S::kSteps + t] = entry.s;
+  }
+  __device__ __forceinline__ static void write(T* group, int t, Entry<float, double> entry) {
+    normalise(entry);
+    const PackedEntry packed = PackedEntry::of(entry.m, entry.s);
+    group[t] = __uint_as_float(packed.low);
+    group[S::kSteps + t] = __uint_as_float(packed.high);
+  }
 };
 
 // Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
@@ -125,8 +131,9 @@ __device__ __forceinline__ void sweep_robust(
     const Cell bottom = state.left[S::kRows - 1];
     const M handed_m = __shfl_up_sync(kAllLanes, bottom.m, 1);
     const auto handed_s = __shfl_up_sync(kAllLanes, bottom.s, 1);
-    const M top_m = kGeneral ? static_cast<M>(top.wide_m(t)) : static_cast<M>(top.m[t]);
-    Cell up = {(lane == 0 ? top_m : handed_m) + shift, lane == 0 ? top.s[t] : handed_s};
+    const M top_m = kGeneral ? static_cast<M>(top.m_at(t)) : static_cast<M>(top.m[t]);
+    const auto top_s = kGeneral ? top.s_at(t) : top.s[t];
+    Cell up = {(lane == 0 ? top_m : handed_m) + shift, lane == 0 ? top_s : handed_s};
     Cell diag = state.diag;
     state.diag = up;
 #pragma unroll

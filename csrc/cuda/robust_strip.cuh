@@ -51,23 +51,20 @@ struct RobustState {
     Snapshot<S> snapshot;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
-      if constexpr (kWideExists)
-        snapshot.m[i] = RobustTop<S>::to_int(m(i));
-      else
-        snapshot.m[i] = m(i);
+      snapshot.m[i] = m(i);
       snapshot.s[i] = s(i);
     }
     snapshot.reference = reference;
-    snapshot.store(memory, lane);
+    snapshot.store(memory, lane, nowhere<S>());
   }
   __device__ __forceinline__ void load(const char* memory, int lane) {
     Snapshot<S> snapshot;
-    snapshot.load(memory, lane);
+    snapshot.load(memory, lane, nowhere<S>());
     is_wide = kWideExists;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
       if constexpr (kWideExists)
-        wide.at(i) = {RobustTop<S>::from_int(snapshot.m[i]), snapshot.s[i]};
+        wide.at(i) = {snapshot.m[i], snapshot.s[i]};
       else
         narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
     }
@@ -189,7 +186,7 @@ __device__ void robust_forward_strip(
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     T* const out = own_edge.group(own_group);
-    if (writes) own_edge.references[own_group] = state.reference + (plain || sizeof(T) == 8 ? 0.0 : 0.5);
+    if (writes) own_edge.references[own_group] = state.reference;
     const bool ends = chunk == around.end_chunk && lane == around.end_lane;
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
@@ -206,12 +203,7 @@ __device__ void robust_forward_strip(
           return cell;
         },
         [&](int t, auto bottom) {
-          if (!writes) return;
-          if constexpr (sizeof(bottom.m) != sizeof(T))
-            out[t] = __int_as_float(RobustTop<S>::to_int(bottom.m));
-          else
-            out[t] = bottom.m;
-          out[S::kSteps + t] = bottom.s;
+          if (writes) RobustTop<S>::write(out, t, bottom);
         });
     if (ends) {
       const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * problem.gamma * kLn2;

@@ -170,56 +170,108 @@ struct Edges {
   }
 };
 
-// A lane's entries between two columns, as they are saved: kRows + 1 numbers s 2^-m, s in [1, 2), and what all m are relative
-// to.
+// An entry s 2^-m of the general sweep in the 8 bytes of one of float32, if m is beyond what the plain sweep's holds: the upper
+// 47 bits of m as a float64 (whole numbers to 2^36, and 36 bits of any), 16 bits of s, and the sign, which others do not have.
+struct PackedEntry {
+  unsigned low, high;
+
+  __device__ __forceinline__ static PackedEntry of(double m, float s) {
+    const unsigned long long bits = static_cast<unsigned long long>(__double_as_longlong(m)) + (1ull << 16) >> 17;
+    const unsigned fraction = min(((__float_as_uint(s) & 0x007fffffu) + 64) >> 7, 0xffffu);
+    return {static_cast<unsigned>(bits), 0x80000000u | fraction << 15 | static_cast<unsigned>(bits >> 32)};
+  }
+  __device__ __forceinline__ double m() const {
+    const unsigned long long bits = static_cast<unsigned long long>(high & 0x7fffu) << 32 | low;
+    return __longlong_as_double(static_cast<long long>(bits << 17));
+  }
+  __device__ __forceinline__ float s() const { return __uint_as_float(0x3f800000u | (high >> 15 & 0xffffu) << 7); }
+  __device__ __forceinline__ bool exists() const { return high >> 31; }
+};
+
+// A lane's entries between two columns, as they are saved: kRows + 1 entries s 2^-m, s in [1, 2), and what all m are relative
+// to. In float32 m is an int, or, where an int or the reference's bits do not suffice, the lane's entries are packed.
 template <class S>
 struct Snapshot {
   using T = typename S::Scalar;
   using Whole = std::conditional_t<sizeof(T) == 4, int, double>;
   static constexpr int kEntries = S::kRows + 1;
-  // A fraction's word has nine bits to spare in float32, which hold the reference where there are five of them.
+  // A fraction's word has eight bits to spare in float32, which hold the reference where there are five of them.
   static constexpr bool kPacksReference = sizeof(T) == 4 && kEntries >= 5;
   static constexpr int64_t kBytes =
       kWarp * ((sizeof(T) + sizeof(Whole)) * kEntries + (kPacksReference ? 0 : sizeof(double)));
+  static constexpr int kFar = 1 << 30;  // an int's m of a cell that no path reaches
 
-  Whole m[kEntries];
+  double m[kEntries];
   T s[kEntries];
   double reference = 0;
 
-  __device__ __forceinline__ void store(char* memory, int lane) const {
+  // `nowhere` is m of a cell that no path reaches.
+  __device__ __forceinline__ void store(char* memory, int lane, double nowhere) const {
     Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
     T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
-    const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
-#pragma unroll
-    for (int i = 0; i < kEntries; ++i) {
-      wholes[i * kWarp] = m[i];
-      if constexpr (kPacksReference)
-        fractions[i * kWarp] = __uint_as_float(
-            (__float_as_uint(s[i]) & 0x007fffffu) | static_cast<unsigned>(bits >> 9 * i) << 23);
-      else
-        fractions[i * kWarp] = s[i];
-    }
     if constexpr (!kPacksReference)
       reinterpret_cast<double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane] = reference;
+    if constexpr (sizeof(T) == 8) {
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) {
+        wholes[i * kWarp] = m[i];
+        fractions[i * kWarp] = s[i];
+      }
+    } else {
+      bool fits = !kPacksReference || fabs(reference) < 5e11;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) fits = fits && (m[i] < kFar || m[i] >= nowhere / 2);
+      const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) {
+        int whole = static_cast<int>(fmin(m[i], static_cast<double>(kFar)));
+        unsigned word = __float_as_uint(s[i]) & 0x7fffffffu;
+        if (kPacksReference) word = (word & 0x007fffffu) | (static_cast<unsigned>(bits >> 8 * i) & 0xffu) << 23;
+        if (__builtin_expect(!fits, 0)) {
+          const PackedEntry packed = PackedEntry::of(m[i] + reference, s[i]);
+          whole = static_cast<int>(packed.low);
+          word = packed.high;
+        }
+        wholes[i * kWarp] = whole;
+        fractions[i * kWarp] = __uint_as_float(word);
+      }
+    }
   }
-  __device__ __forceinline__ void load(const char* memory, int lane) {
+  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere) {
     const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
     const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
+    if constexpr (!kPacksReference)
+      reference = reinterpret_cast<const double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane];
     unsigned long long bits = 0;
+    bool is_packed = false;
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
-      m[i] = wholes[i * kWarp];
       s[i] = fractions[i * kWarp];
-      if constexpr (kPacksReference) {
-        const unsigned word = __float_as_uint(s[i]);
-        bits |= static_cast<unsigned long long>(word >> 23) << 9 * i;
-        s[i] = __uint_as_float((word & 0x007fffffu) | 0x3f800000u);
+      const Whole whole = wholes[i * kWarp];
+      m[i] = whole;
+      if constexpr (sizeof(T) == 4) {
+        const PackedEntry packed = {static_cast<unsigned>(whole), __float_as_uint(s[i])};
+        bits |= static_cast<unsigned long long>(packed.high >> 23 & 0xffu) << 8 * i;
+        s[i] = __uint_as_float((packed.high & 0x007fffffu) | 0x3f800000u);
+        if (whole == kFar) m[i] = nowhere;
+        if (packed.exists()) {
+          is_packed = true;
+          m[i] = packed.m();
+          s[i] = packed.s();
+        }
       }
     }
     if constexpr (kPacksReference)
-      reference = static_cast<double>(static_cast<long long>(bits << (64 - 9 * kEntries)) >> (64 - 9 * kEntries));
-    else
-      reference = reinterpret_cast<const double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane];
+      reference = static_cast<double>(static_cast<long long>(bits << (64 - 8 * kEntries)) >> (64 - 8 * kEntries));
+    if (is_packed) {  // absolute
+      double lowest = nowhere;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) lowest = fmin(lowest, m[i]);
+      reference = lowest < nowhere / 2 ? lowest : 0;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i)
+        if (m[i] < nowhere / 2) m[i] -= reference;
+    }
   }
 };
 
