@@ -54,15 +54,6 @@ def reference(series, gamma):
     return x, y, costs, value, alignment, 1e-4 + 20 * unavoidable
 
 
-def resolvable(template, costs, gamma):
-    """Whether the kernel holds whole numbers as large as every cost in units of gamma.
-
-    Beyond 2^24 the float32 kernels for CUDA lose E near the cost, even where rounding the costs would not: a limit of
-    theirs (README), not of the dtype. The CPU kernel sweeps such pairs in double.
-    """
-    return template.device == "cpu" or costs.max() / gamma < 2**24
-
-
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("series", AWKWARD)
 def test_alignment_of_a_cost_matrix(template, series, gamma):
@@ -70,14 +61,15 @@ def test_alignment_of_a_cost_matrix(template, series, gamma):
     value, alignment = run_from_cost(template, torch.from_numpy(costs).float().unsqueeze(0), gamma)
     assert abs(value[0] - expected_value) <= 1e-5 * max(abs(expected_value), gamma)
     assert alignment.min() >= 0 and alignment.max() <= 1 + 1e-4
-    if resolvable(template, costs, gamma):
-        assert np.abs(alignment[0] - expected).max() <= bound
+    assert np.abs(alignment[0] - expected).max() <= bound
+    # Where rounding the costs changes all of E and the bound says nothing: every path goes through every row and column.
+    assert alignment[0].sum(0).min() >= 1 - 1e-3 and alignment[0].sum(1).min() >= 1 - 1e-3
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("series", AWKWARD)
 def test_value_and_gradients_of_series(template, series, gamma):
-    x, y, costs, expected_value, alignment, bound = reference(series, gamma)
+    x, y, _, expected_value, alignment, bound = reference(series, gamma)
     value, grad_x, grad_y = run(template, x, y, gamma)
     assert abs(value[0] - expected_value) <= 1e-5 * max(abs(expected_value), gamma)
     assert np.isfinite(grad_x).all() and np.isfinite(grad_y).all()
@@ -86,7 +78,7 @@ def test_value_and_gradients_of_series(template, series, gamma):
         expected = (alignment[:, :, None] * slope).sum(axis)
         # A row's errors of E add up over the few cells where E is not near 0; each gradient is itself rounded to float32.
         allowed = 4 * bound * max(np.abs(slope).max(), 1e-6)
-        assert not resolvable(template, costs, gamma) or np.abs(gradient - expected).max() <= allowed
+        assert np.abs(gradient - expected).max() <= allowed
 
 
 @pytest.mark.parametrize("gamma", [1e-100, 1e-30, 1e-6, 1e6, 1e30, 1e100])

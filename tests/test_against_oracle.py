@@ -22,7 +22,7 @@ def squared_distances(x, y):
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_value_and_gradients_agree_with_the_oracle(template, dtype, cost, lengths, band, penalty):
-    if template.rows in (1, 4) and dtype == torch.float64:
+    if template.rows == 4 and dtype == torch.float64:
         pytest.skip("float64 kernels have one number of rows per thread")
     gamma = 0.6
     x, y = normal(3, 37, 3, seed=1, dtype=dtype), normal(3, 45, 3, seed=2, dtype=dtype)
@@ -39,7 +39,7 @@ def test_value_and_gradients_agree_with_the_oracle(template, dtype, cost, length
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_cost_matrices_agree_with_the_oracle(template, dtype, lengths, band, penalty):
-    if template.rows in (1, 4) and dtype == torch.float64:
+    if template.rows == 4 and dtype == torch.float64:
         pytest.skip("float64 kernels have one number of rows per thread")
     gamma = 0.6
     costs = normal(3, 37, 45, seed=3, dtype=dtype).square()
@@ -83,7 +83,7 @@ def test_callable_cost_agrees_with_the_named_one(kernel, dtype, lengths, band):
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_any_two_lengths(template, dtype, n, m):
-    if template.rows in (1, 4) and dtype == torch.float64:
+    if template.rows == 4 and dtype == torch.float64:
         pytest.skip("float64 kernels have one number of rows per thread")
     x, y = normal(2, n, 2, seed=n, dtype=dtype), normal(2, m, 2, seed=m, dtype=dtype)
     for band in (None, 0, 9):
