@@ -19,6 +19,13 @@ class KernelCase(NamedTuple):
 
 KERNELS = [KernelCase("cpu", "cpu"), *(KernelCase("cuda", name) for name in ("diagonal", "stencil", "tiled"))]
 EVERY_TEMPLATE = [*KERNELS[:2], *(KernelCase("cuda", name, rows) for name in ("stencil", "tiled") for rows in (2, 4))]
+# float64 has one number of rows per thread.
+ENGINES = [
+    (case, dtype)
+    for case in (EVERY_TEMPLATE[0], *EVERY_TEMPLATE[2:])
+    for dtype in (torch.float32, torch.float64)
+    if dtype == torch.float32 or case.rows != 4
+]
 
 # What one rounding to the dtype of a gradient costs, with some room. The arithmetic in between is float32 at least, and its
 # error against E of about 1e-6 (short series, gamma of 0.1 and more) disappears in the float32 figure.

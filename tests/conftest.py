@@ -1,6 +1,6 @@
 import pytest
 import torch
-from cases import EVERY_TEMPLATE, KERNELS
+from cases import ENGINES, EVERY_TEMPLATE, KERNELS
 from hypothesis import settings
 
 from torchsoftdtw import ops, selection
@@ -23,7 +23,11 @@ def pytest_collection_modifyitems(items):
 
 
 def parameters(cases):
-    return [pytest.param(c, id=str(c), marks=pytest.mark.cuda if c.device == "cuda" else ()) for c in cases]
+    return [pytest.param(c, id=str(c), marks=marks_of(c)) for c in cases]
+
+
+def marks_of(case):
+    return pytest.mark.cuda if case.device == "cuda" else ()
 
 
 def force_rows(monkeypatch, case):
@@ -48,3 +52,10 @@ def kernel(request, monkeypatch):
 def template(request, monkeypatch):
     """Each kernel with every number of rows per thread that it is compiled for in float32."""
     return force_rows(monkeypatch, request.param)
+
+
+@pytest.fixture(params=[pytest.param(e, id=f"{e[0]}-{e[1]}", marks=marks_of(e[0])) for e in ENGINES])
+def engine(request, monkeypatch):
+    """Each kernel that has engines to choose from, and the CPU's, with every dtype and number of rows, as (case, dtype)."""
+    case, dtype = request.param
+    return force_rows(monkeypatch, case), dtype
