@@ -52,7 +52,7 @@ def measure(name, factory, x, y, options, device):
             "peak_bytes": common.peak_bytes(both, device),
         }
         if name == OURS and options.graph and device.type == "cuda":
-            row["forward_backward_graph"] = timing(captured(both))._asdict()
+            row["forward_backward_graph"] = timing(common.captured(both))._asdict()
     except UNAVAILABLE as reason:
         row["note"] = str(reason)
     except torch.cuda.OutOfMemoryError:
@@ -61,6 +61,30 @@ def measure(name, factory, x, y, options, device):
         if name == OURS:
             raise
         row["note"] = f"unsupported: {rivals.one_line(error)}"
+    return row
+
+
+def measure_in_turn(found, shape, options, device, progress):
+    """The rows of one shape: all libraries in turn, --rounds times, so that a busy machine slows them alike."""
+    batch, length, dim = shape
+    x, y = common.random_pairs(batch, length, length, dim, common.DTYPES[options.dtype], device)
+    rounds = []
+    for _ in range(options.rounds):
+        rounds.append([])
+        for name, factory in found.items():
+            progress.set_description(f"{name} {batch}x{length}x{dim}")
+            rounds[-1].append(measure(name, factory, x, y, options, device))
+            progress.update()
+    return [joined(rows) for rows in zip(*rounds, strict=True)]
+
+
+def joined(rows):
+    """The rows that one library got in several rounds, as one."""
+    row = dict(rows[0])
+    for key in ("forward", "forward_backward", "forward_backward_graph"):
+        timings = [common.Timing(**other[key]) for other in rows if key in other]
+        if timings:
+            row[key] = common.pooled(timings)._asdict()
     return row
 
 
@@ -73,20 +97,6 @@ def disagreement(name, function, x, y, gamma):
             raise
         return f"wrong: {str(error).removeprefix(f'{name}: ')}"
     return None
-
-
-def captured(run):
-    """`run` as a replay of a captured CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph.replay
 
 
 def show(rows, statistic):
@@ -143,6 +153,8 @@ def parse_arguments():
     parser.add_argument(
         "--fastest", action="store_true", help="show the fastest call, not the median: for a machine that others use"
     )
+    parser.add_argument("--rounds", type=int, default=1, help="so often each shape's libraries are timed, in turn")
+    parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     return parser.parse_args()
 
@@ -164,20 +176,16 @@ def main():
     shapes = options.shapes or [parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
     found = libraries(options, device)
     rows = []
-    with tqdm(total=len(shapes) * len(found)) as progress:
-        for batch, length, dim in shapes:
-            x, y = common.random_pairs(batch, length, length, dim, common.DTYPES[options.dtype], device)
-            for name, factory in found.items():
-                progress.set_description(f"{name} {batch}x{length}x{dim}")
-                rows.append(measure(name, factory, x, y, options, device))
-                progress.update()
+    with tqdm(total=len(shapes) * len(found) * options.rounds) as progress:
+        for shape in shapes:
+            rows += measure_in_turn(found, shape, options, device, progress)
     description = common.describe_device(device)
     threads = f", {description['threads']} threads" if device.type == "cpu" else ""
     print(f"gamma {options.gamma:g}, {options.dtype}, {description['name']}{threads}\n")
     print(show(rows, "fastest" if options.fastest else "median"))
-    settings = {"data": "random unit normal", "gamma": options.gamma, "dtype": options.dtype}
+    settings = {"data": "random unit normal", "gamma": options.gamma, "dtype": options.dtype, "rounds": options.rounds}
     extra = {"libraries": {name: common.installed_version(name) for name in found if name != OURS}}
-    print(f"\nrecord: {common.write_record('libraries', device, settings, rows, options.output, **extra)}")
+    print(f"\nrecord: {common.write_record('libraries', device, settings, rows, options.output, options.commit, **extra)}")
 
 
 if __name__ == "__main__":

@@ -136,6 +136,26 @@ def _clock_seconds(function, repeats):
     return seconds
 
 
+def pooled(timings):
+    """One Timing of several of the same thing, taken at different times: the median of their medians, the whole spread."""
+    medians, fastest, slowest, calls = zip(*timings, strict=True)
+    return Timing(statistics.median(medians), min(fastest), max(slowest), sum(calls))
+
+
+def captured(run):
+    """`run` as a replay of a captured CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
 def peak_bytes(function, device):
     """Device memory that one call of `function` takes above what was held before it; None on the CPU.
 
@@ -195,11 +215,11 @@ def _cpu_name():
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def describe_versions():
-    """What a record says of the software; the commit is None outside a git checkout."""
+def describe_versions(commit=None):
+    """What a record says of the software; the commit is None outside a git checkout, unless it is given."""
     return {
         "torchsoftdtw": torchsoftdtw.__version__,
-        "commit": _commit(),
+        "commit": commit or _commit(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
@@ -228,8 +248,11 @@ def _commit():
     return f"{commit} with changes" if changes else commit
 
 
-def write_record(benchmark, device, settings, rows, output=None, **extra):
-    """Write a JSON record to `output`, by default into benchmarks/results, and return its path."""
+def write_record(benchmark, device, settings, rows, output=None, commit=None, **extra):
+    """Write a JSON record to `output`, by default into benchmarks/results, and return its path.
+
+    `commit` is what the record names where there is no git to ask, as on a machine that got the files alone.
+    """
     description = describe_device(device)
     if output is None:
         slug = re.sub("[^a-z0-9]+", "-", description["name"].lower()).strip("-")
@@ -238,7 +261,7 @@ def write_record(benchmark, device, settings, rows, output=None, **extra):
         "benchmark": benchmark,
         "recorded": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "device": description,
-        "versions": describe_versions(),
+        "versions": describe_versions(commit),
         "settings": settings,
         **extra,
         "rows": rows,
