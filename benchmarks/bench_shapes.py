@@ -1,0 +1,245 @@
+"""Time this package over a fixed table of shapes: the figures that docs/performance.md and the README give for a GPU.
+
+A row: forward under no_grad, forward + backward for both gradients, each eagerly and in a captured CUDA graph, the peak
+of memory above inputs and outputs, and the error against float64, which is checked before anything is timed.
+"""
+
+import argparse
+from typing import NamedTuple
+
+import bench_kernels
+import common
+import torch
+from tqdm import tqdm
+
+import torchsoftdtw
+from torchsoftdtw import selection
+
+# batch x length x dim, or series x length x dim for all pairs of a set; then what differs from float32, gamma 1, forward
+# and backward.
+JOBS = (
+    "4096x512x1",
+    "4096x100x1",
+    "512x128x1",
+    "32x512x64",
+    "64x1024x8",
+    "16x2048x1",
+    "1x65536x1/forward",
+    "200x96x1/pairs",
+    "4096x512x1/float64",
+    "4096x512x1/gamma=0.1",
+    "4096x512x1/gamma=0.01",
+)
+LONG_JOBS = ("1x1048576x1/forward",)
+LONG_CELLS = 1 << 36  # from which three calls are enough
+CHECKED_CELLS = 1 << 26  # of the pairs whose gradients are compared: the plain kernel saves 24 bytes for each
+CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
+VALUE_ERROR, GRADIENT_ERROR = 1e-5, 1e-3  # that a row may have
+
+
+class Job(NamedTuple):
+    text: str
+    batch: int
+    length: int
+    dim: int
+    dtype: str = "float32"
+    gamma: float = 1.0
+    backward: bool = True
+    pairs: bool = False  # all pairs of `batch` series
+
+    @property
+    def count(self):
+        return self.batch**2 if self.pairs else self.batch
+
+    @property
+    def cells(self):
+        return self.count * self.length**2
+
+
+def parse_job(text):
+    shape, *extras = text.split("/")
+    try:
+        job = Job(text, *map(int, shape.split("x")))
+        for extra in extras:
+            if extra.startswith("gamma="):
+                job = job._replace(gamma=float(extra.removeprefix("gamma=")))
+            elif extra in ("float32", "float64"):
+                job = job._replace(dtype=extra)
+            elif extra == "forward":
+                job = job._replace(backward=False)
+            elif extra == "pairs":
+                job = job._replace(pairs=True, backward=False)
+            else:
+                raise ValueError
+    except (TypeError, ValueError):
+        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G], got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+    return job
+
+
+def series_of(job, device):
+    """x and y (count, length, dim), and the set that their pairs come from, if they are all pairs of a set."""
+    dtype = common.DTYPES[job.dtype]
+    x, y = common.random_pairs(job.batch, job.length, job.length, job.dim, dtype, device)
+    if not job.pairs:
+        return x, y, None
+    return x.repeat_interleave(job.batch, 0), x.repeat(job.batch, 1, 1), x
+
+
+def errors(job, function, x, y):
+    """What a row says of its error: of values relative to the larger of |value| and gamma, of gradients relative to the
+    largest entry of a pair, both against the plainest kernel in float64. AssertionError where one is too large."""
+    plain = "diagonal" if x.is_cuda else "cpu"
+    length = min(job.length, CHECKED_LENGTH)
+    x, y = x[:, :length].contiguous(), y[:, :length].contiguous()
+    most = max(1, CHECKED_CELLS // length**2)
+    some = torch.linspace(0, job.count - 1, min(job.count, most), device=x.device).long()
+
+    def results(function, x, y):
+        if not job.backward:
+            with torch.no_grad():
+                return (function(x, y),)
+        return common.with_gradients(function, x.clone().requires_grad_(), y.clone().requires_grad_())()
+
+    got = [result[some].double() for result in results(function, x, y)]
+    exact = [z[some].double() for z in (x, y)]
+    want = results(lambda x, y: torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain), *exact)
+    found = {
+        "checked_pairs": len(some),
+        "checked_length": length,
+        "value_error": ((got[0] - want[0]).abs() / want[0].abs().clamp(min=job.gamma)).max().item(),
+    }
+    if job.backward:
+        found["gradient_error"] = max(
+            ((g - w).abs().amax((1, 2)) / w.abs().amax((1, 2))).max().item() for g, w in zip(got[1:], want[1:], strict=True)
+        )
+    for what, most in (("value_error", VALUE_ERROR), ("gradient_error", GRADIENT_ERROR)):
+        if not found.get(what, 0) <= most:  # NaN fails too
+            raise AssertionError(f"{job.text}: {what} is {found[what]:.3g}, more than {most:g}")
+    return found
+
+
+def memory(run, outputs, cells, device):
+    """Peak bytes of a call above inputs and outputs, and the same per cell."""
+    peak = common.peak_bytes(run, device)
+    if peak is None:
+        return None, None
+    peak = max(0, peak - sum(size * count for size, count in outputs))
+    return peak, peak / cells
+
+
+def measure(job, options, device):
+    x, y, series = series_of(job, device)
+    timing = {"device": device, "repeats": options.repeats}
+    if job.cells >= LONG_CELLS:
+        timing = {"device": device, "warmup": 1, "repeats": 3}
+
+    def soft_dtw(x, y):
+        return torchsoftdtw.soft_dtw(x, y, job.gamma)
+
+    def forward():
+        with torch.no_grad():
+            return soft_dtw(x, y)
+
+    def timed(run):
+        return common.time_calls(run, **timing)._asdict()
+
+    def timed_in_graph(run):
+        return timed(common.captured(run)) if device.type == "cuda" and job.cells < LONG_CELLS else None
+
+    plan = selection.plan("auto", job.length, job.length, job.count, job.dim, x.dtype, x.device)
+    row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
+    del row["text"]
+    row |= errors(job, soft_dtw, x, y)
+    values, gradients = (x.element_size(), job.count), (x.element_size(), x.numel() + y.numel())
+    row["forward"] = timed(forward)
+    row["forward_peak_bytes"], row["forward_bytes_per_cell"] = memory(forward, [values], job.cells, device)
+    row["forward_graph"] = timed_in_graph(forward)
+    if job.backward:
+        both = common.with_gradients(soft_dtw, x.requires_grad_(), y.requires_grad_())
+        row["forward_backward"] = timed(both)
+        row["peak_bytes"], row["bytes_per_cell"] = memory(both, [values, gradients], job.cells, device)
+        row["forward_backward_graph"] = timed_in_graph(both)
+    if job.pairs:
+        with torch.no_grad():
+            row["forward_with_gather"] = timed(lambda: bench_kernels.all_pairs(series, soft_dtw))
+    return row
+
+
+def show(rows):
+    header = (
+        "shape",
+        "kernel",
+        "forward",
+        "in a graph",
+        "cells/s",
+        "forward + backward",
+        "in a graph",
+        "cells/s",
+        "peak memory",
+        "bytes/cell",
+        "value error",
+        "gradient error",
+    )
+    return common.markdown_table(header, [cells_of(row) for row in rows])
+
+
+def cells_of(row):
+    def seconds(key):
+        return common.format_seconds(row[key]["median"]) if row.get(key) else "-"
+
+    def speed(*keys):
+        medians = [row[key]["median"] for key in keys if row.get(key)]
+        return f"{row['cells'] / min(medians):.3g}" if medians else "-"
+
+    def number(key):
+        return f"{row[key]:.2g}" if row.get(key) is not None else "-"
+
+    gather = f" ({seconds('forward_with_gather')} with gather)" if row["pairs"] else ""
+    what = "" if row["backward"] else "forward_"
+    return (
+        row["job"],
+        f"{row['kernel']}/{row['rows_per_thread']}",
+        seconds("forward") + gather,
+        seconds("forward_graph"),
+        speed("forward", "forward_graph"),
+        seconds("forward_backward"),
+        seconds("forward_backward_graph"),
+        speed("forward_backward", "forward_backward_graph"),
+        common.format_bytes(row[f"{what}peak_bytes"]),
+        number(f"{what}bytes_per_cell"),
+        number("value_error"),
+        number("gradient_error"),
+    )
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", type=parse_job, nargs="+", help="such as 64x300x2 or 64x300x2/float64/gamma=0.1")
+    parser.add_argument("--long", action="store_true", help=f"also {', '.join(LONG_JOBS)}")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--commit", help="that the record names; git's by default")
+    parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    device = common.resolve_device(options.device)
+    jobs = options.jobs or [parse_job(text) for text in JOBS]
+    if options.long:
+        jobs += [parse_job(text) for text in LONG_JOBS]
+    rows = []
+    with tqdm(jobs) as progress:
+        for job in progress:
+            progress.set_description(job.text)
+            rows.append(measure(job, options, device))
+    print(f"{common.describe_device(device)['name']}; float32 and gamma 1 where the shape does not say otherwise\n")
+    print(show(rows))
+    settings = {"data": "random unit normal", "repeats": options.repeats}
+    print(f"\nrecord: {common.write_record('shapes', device, settings, rows, options.output, options.commit)}")
+
+
+if __name__ == "__main__":
+    main()
