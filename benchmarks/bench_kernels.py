@@ -132,6 +132,7 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timed calls a row; at least three calls")
+    parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     return parser.parse_args()
 
@@ -158,7 +159,7 @@ def main():
         "dtype": options.dtype,
     }
     name = "kernels" + ("_all_pairs" if options.all_pairs else "") + ("_backward" if options.backward else "")
-    print(f"\nrecord: {common.write_record(name, device, settings, rows, options.output)}")
+    print(f"\nrecord: {common.write_record(name, device, settings, rows, options.output, options.commit)}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from tqdm import tqdm
 import torchsoftdtw
 from torchsoftdtw import selection
 
-ROWS_PER_THREAD = (1, 2, 4)
+ROWS_PER_THREAD = (2, 4)
+FIGURES = ("forward", "forward_backward")
 MOST_CELLS = 1 << 32  # of a shape: beyond it a sweep takes too long
 MOST_DIAGONAL_CELLS = 1 << 30  # beyond which the plain kernel is neither fast nor small
 
@@ -78,7 +79,14 @@ def measure(batch, length, dim, dtype, device, options):
         }
     auto = selection.plan("auto", length, length, batch, dim, x.dtype, x.device)
     shape = {"batch": batch, "length": length, "dim": dim, "dtype": dtype}
-    return {**shape, "auto": name_of(auto), "variants": times}
+    row = {**shape, "auto": name_of(auto), "variants": times}
+    return row | {"loss": {what: loss(row, what) for what in FIGURES}} if times else row
+
+
+def loss(row, what):
+    """How much longer the automatic choice takes than the best one, as a fraction; None where it did not run."""
+    own = row["variants"].get(row["auto"])
+    return None if own is None else own[what]["median"] / row["variants"][best_of(row, what)][what]["median"] - 1
 
 
 def best_of(row, what):
@@ -89,16 +97,28 @@ def show(rows):
     lines = []
     for row in rows:
         cells = [row["length"], row["batch"], row["dim"], row["dtype"], row["auto"]]
-        for what in ("forward", "forward_backward"):
-            best = best_of(row, what)
-            fastest = row["variants"][best][what]["median"]
-            own = row["variants"].get(row["auto"])
-            lost = "not measured" if own is None else f"+{100 * (own[what]['median'] / fastest - 1):.0f} %"
-            cells += [f"{best} {common.format_seconds(fastest)}", lost]
+        for what in FIGURES:
+            best, lost = best_of(row, what), row["loss"][what]
+            fastest = common.format_seconds(row["variants"][best][what]["median"])
+            cells += [f"{best} {fastest}", "not measured" if lost is None else f"+{100 * lost:.0f} %"]
         lines.append(cells)
     return common.markdown_table(
         ("length", "batch", "dim", "dtype", "auto", "best forward", "auto", "best forward + backward", "auto"), lines
     )
+
+
+def summary(rows):
+    """A line a figure: how much the automatic choice loses on average, and where it loses most."""
+    lines = []
+    for what in FIGURES:
+        known = [row for row in rows if row["loss"][what] is not None]
+        if known:
+            worst = max(known, key=lambda row: row["loss"][what])
+            mean = sum(row["loss"][what] for row in known) / len(known)
+            shape = f"{worst['batch']} x {worst['length']} x {worst['dim']} in {worst['dtype']}"
+            most = f"{100 * worst['loss'][what]:.0f} % at most, at {shape}: {worst['auto']} for {best_of(worst, what)}"
+            lines.append(f"{what}: auto loses {100 * mean:.1f} % on average, {most}")
+    return "\n".join(lines)
 
 
 def plot(rows, path):
@@ -152,6 +172,7 @@ def parse_arguments():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of calls a figure, three at least")
     parser.add_argument("--plot", metavar="PNG", help="draw the sweep")
+    parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     return parser.parse_args()
 
@@ -165,8 +186,9 @@ def main():
     rows = [row for row in rows if row["variants"]]
     print(f"gamma {options.gamma:g}, {common.describe_device(device)['name']}\n")
     print(show(rows))
+    print(f"\n{summary(rows)}")
     settings = {"data": "random unit normal", "gamma": options.gamma}
-    print(f"\nrecord: {common.write_record('selection', device, settings, rows, options.output)}")
+    print(f"\nrecord: {common.write_record('selection', device, settings, rows, options.output, options.commit)}")
     if options.plot:
         plot(rows, options.plot)
         print(f"drawn in {options.plot}")
