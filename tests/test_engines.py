@@ -243,6 +243,23 @@ def assert_gradients_of_series(kernel, dtype, case, gamma, pairs):
             assert np.all(gradient[b, len(expected) :] == 0), what
 
 
+@pytest.mark.parametrize("exponent", [33, 43, 51])
+def test_the_height_of_a_wall_that_every_path_crosses_changes_nothing(engine, exponent):
+    """The oracle rounds a table as high as this, but E is that of a low wall, since nothing crosses either twice."""
+    kernel, dtype = engine
+    if exponent > 43 and kernel.device == "cuda":
+        pytest.skip("between the chunks of the backward pass the kernels for CUDA keep 45 bits")
+    for where in ("row", "column"):
+        costs = noise(1, 90, 100).square().float().double()
+        wall = costs[:, 40] if where == "row" else costs[:, :, 60]
+        wall.fill_(2**12)
+        expected = oracle.value_and_alignment(numpy64(costs[0]), 1.0)[1]
+        wall.fill_(2.0**exponent)
+        value, alignment = run_from_cost(kernel, costs.to(dtype))
+        assert value[0] == pytest.approx(2.0**exponent, rel=1e-4), where
+        assert np.abs(alignment[0] - expected).max() <= (1e-4 if dtype == torch.float32 else 1e-9), where
+
+
 MIXED = {"gamma": 0.3, "x_lengths": [140, 1, 64, 65, 33, 129, 140], "y_lengths": [130, 2, 130, 9, 31, 77, 130]}
 
 
