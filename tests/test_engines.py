@@ -1,7 +1,8 @@
-"""The two engines of stencil and tiled, where one of them hands over to the other, and where either could lose a number.
+"""The engines of stencil and tiled: where one hands over to the other, and where either could lose a number.
 
-A pair goes to the linear engine if its costs lie within its range, about 120 gamma ln 2 for series of one dimension and 240
-otherwise; the robust engine computes all others, in the same call. The cases lie on both sides of that range and at its
+In forward passes that keep nothing, stencil's linear engine takes the pairs whose costs lie within its range, about
+120 gamma ln 2 for series of one dimension and 240 otherwise, if there are pairs enough; the robust engine computes all
+others, in the same call, and all passes that save for backward. The cases lie on both sides of that range and at its
 border, or make the table rise and fall so fast that an exponent which several cells share could not hold them.
 
 The bounds are those of test_accuracy in float32. In float64, E may be off by the oracle's own roundings of numbers as large
@@ -20,6 +21,7 @@ from cases import VALUE_TOLERANCE, normal, numpy64, run, run_from_cost
 
 from torchsoftdtw import soft_dtw, soft_dtw_from_cost
 
+FULL_MACHINE = 2048  # strips, from which on the linear engine is used
 NO_PATH = 1e300  # stands for an infinite cost in the oracle, which would subtract infinities
 GAMMAS = (1e-4, 1e-3, 0.01, 0.1, 0.3, 1.0, 10.0, 1e3)
 BORDER = tuple(1 / (log(2) * height) for height in (60, 118, 122, 236, 244, 1000))  # for costs of 1
@@ -208,6 +210,34 @@ def costs_of(case, pairs):
     return costs
 
 
+def batches(kernel, n, count):
+    """Batches, in repetitions of `count` pairs, that are just large enough for the linear engine with several warps a pair,
+    and with one."""
+    if kernel.device == "cpu":
+        return [1]
+    strips = -(-n // (32 * (kernel.rows or 2)))
+    return sorted({-(-FULL_MACHINE // (strips * count)), -(-FULL_MACHINE // count)})
+
+
+def repeated(options, times):
+    return {key: option * times if isinstance(option, list) else option for key, option in options.items()}
+
+
+def values_alone(kernel, times, gamma, *tensors, **options):
+    """(times, pairs) values from a forward pass that keeps nothing, of every pair so many times."""
+    tensors = [z.to(kernel.device).repeat(times, 1, 1) for z in tensors]
+    function = soft_dtw if len(tensors) == 2 else soft_dtw_from_cost
+    return numpy64(function(*tensors, gamma, kernel=kernel.name, **repeated(options, times))).reshape(times, -1)
+
+
+def assert_values_alone(kernel, dtype, gamma, pairs, tensors, options):
+    for times in batches(kernel, tensors[0].shape[1], len(pairs)):
+        values = values_alone(kernel, times, gamma, *(z.to(dtype) for z in tensors), **options)
+        assert np.all(values == values[0]), f"gamma {gamma:g}: a pair's value depends on its place in the batch"
+        for b, pair in enumerate(pairs):
+            assert_value(values[0, b], pair, gamma, dtype, f"gamma {gamma:g}, pair {b}, nothing kept")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_value_alignment_and_gradients(engine, name):
     kernel, dtype = engine
@@ -224,7 +254,9 @@ def test_value_alignment_and_gradients(engine, name):
             # Whatever the bound, every path goes through every row and column.
             assert own.sum(0).min() >= 1 - 1e-3 and own.sum(1).min() >= 1 - 1e-3, what
             assert np.all(alignment[b, pair.rows :] == 0) and np.all(alignment[b, :, pair.columns :] == 0), what
+        assert_values_alone(kernel, dtype, gamma, pairs, [costs_of(case, pairs)], case.options)
         if case.y is not None:
+            assert_values_alone(kernel, dtype, gamma, pairs, [case.x, case.y], case.options)
             assert_gradients_of_series(kernel, dtype, case, gamma, pairs)
 
 
@@ -260,7 +292,8 @@ def test_the_height_of_a_wall_that_every_path_crosses_changes_nothing(engine, ex
         assert np.abs(alignment[0] - expected).max() <= (1e-4 if dtype == torch.float32 else 1e-9), where
 
 
-MIXED = {"gamma": 0.3, "x_lengths": [140, 1, 64, 65, 33, 129, 140], "y_lengths": [130, 2, 130, 9, 31, 77, 130]}
+LENGTHS = {"x_lengths": [140, 1, 64, 65, 33, 129, 140], "y_lengths": [130, 2, 130, 9, 31, 77, 130]}
+MIXED = {"gamma": 0.3, **LENGTHS}
 
 
 def mixed(dtype):
@@ -282,11 +315,12 @@ def test_saving_for_backward_leaves_the_value_as_it_is(engine):
     for gamma in (1e-3, 0.1, 0.3, 1.0, 100.0):
         for options in ({}, {"bandwidth": 8}, {"warp_penalty": 0.5}):
             alone = soft_dtw(x, y, gamma, kernel=kernel.name, **options)
-            saving = soft_dtw(x.clone().requires_grad_(), y, gamma, kernel=kernel.name, **options)
-            assert torch.equal(alone, saving.detach()), (gamma, options)
-    costs = torch.cdist(x, y).square()
-    alone = soft_dtw_from_cost(costs, 0.3, kernel=kernel.name)
-    assert torch.equal(alone, soft_dtw_from_cost(costs.requires_grad_(), 0.3, kernel=kernel.name).detach())
+            saving = soft_dtw(x.clone().requires_grad_(), y, gamma, kernel=kernel.name, **options).detach()
+            assert torch.equal(alone, saving), (gamma, options)
+            for times in batches(kernel, x.shape[1], len(x)):  # perhaps by another engine
+                many = values_alone(kernel, times, gamma, x, y, **options)
+                bound = 2 * VALUE_TOLERANCE[dtype] * np.maximum(np.abs(numpy64(saving)), gamma)
+                assert np.all(np.abs(many - numpy64(saving)) <= bound), (gamma, options)
 
 
 @pytest.mark.parametrize("bad", [nan, inf])
@@ -301,6 +335,10 @@ def test_a_bad_number_among_pairs_of_both_engines(engine, bad):
         for before, after in zip(clean, spoiled, strict=True):
             np.testing.assert_array_equal(before[others], after[others])
         assert not np.isfinite(spoiled[0][spoiled_pair])
+        for times in batches(kernel, 140, 7):
+            before, after = (values_alone(kernel, times, 0.3, z, y, **LENGTHS) for z in (mixed(dtype)[0], x))
+            np.testing.assert_array_equal(before[:, others], after[:, others])
+            assert not np.isfinite(after[:, spoiled_pair]).any()
 
 
 def test_a_neighbour_out_of_range_changes_nothing(engine):
