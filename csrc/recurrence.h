@@ -82,9 +82,7 @@ struct SoftDtw {
     return {Math<M>::min(a.m, b.m), Math<T>::fma(small, factor, large)};
   }
 
-  SOFTDTW_HD Cell step(Cell from) const {
-    return kGeneral ? Cell{from.m + penalty.m, from.s * penalty.s} : from;
-  }
+  SOFTDTW_HD Cell step(Cell from) const { return kGeneral ? Cell{from.m + penalty.m, from.s * penalty.s} : from; }
 
   // (1), (2). left and diag come from the previous column, so their sum is off the chain that runs down the rows.
   SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost) const {

@@ -42,13 +42,15 @@ struct RobustEngine {
   }
 };
 
-// Longer pairs could overflow the linear engine's exponents, which are ints.
+// Longer pairs could overflow the linear engine's exponents, which are ints; the factor of a larger penalty is not a number.
 constexpr int64_t kFullMachine = 2048, kLongestLinear = int64_t{1} << 22;
+constexpr double kLargestPenalty = 500;
 
 template <class S>
 bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
   const Sizes<S> sizes(problem);
-  return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear;
+  return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear &&
+         fabs(problem.warp_penalty * problem.scale) < kLargestPenalty;
 }
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a

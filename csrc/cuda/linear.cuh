@@ -164,8 +164,7 @@ struct Factors {
 
   __device__ __forceinline__ Factors(const int (&exponent)[S::kRows], int above) {
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k)
-      row[k] = power_of_two((k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]);
+    for (int k = 0; k < S::kRows; ++k) row[k] = power_of_two((k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]);
   }
 };
 

@@ -17,8 +17,8 @@ enum class Sweep : int { kPlain = 0, kChecked = 1, kGeneral = 2 };
 
 // The fastest sweep that a chunk may take. `ends`: the pair's last cell is in it.
 template <class S>
-__device__ __forceinline__ Sweep sweep_of(
-    const Extent& extent, const Place<S>& place, const LinearGroup<S>& top, double step, bool ends) {
+__device__ __forceinline__ Sweep
+sweep_of(const Extent& extent, const Place<S>& place, const LinearGroup<S>& top, double step, bool ends) {
   if (step != 1 || __shfl_sync(kAllLanes, static_cast<int>(top.general), 0)) return Sweep::kGeneral;
   if (place.is_entered && !ends) return Sweep::kPlain;
   return place.in_band ? Sweep::kChecked : Sweep::kGeneral;
@@ -79,7 +79,8 @@ __device__ bool linear_forward_strip(
     const int group = chunk + around.above_offset;
     if (group < above_groups && lane == 0) {
       right = job.producer.wait(group + S::kSkewChunks + 1) && right;
-      top.read(reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group, job.producer.is_near());
+      top.read(
+          reinterpret_cast<const Slot<T>*>(above_edge.group(group)), above_edge.references + group, job.producer.is_near());
       if (top.general) flatten(top);
     }
     __syncwarp();

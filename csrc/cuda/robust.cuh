@@ -4,7 +4,7 @@
 // A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage. Where all that a lane holds
 // and meets in a stage stays below 2^22 (a bound), m is float32 and exact, since float32 holds whole numbers up to 2^24. Any
 // other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the only roundings
-// are those of s, of the costs, of m beyond 2^53, and of what is saved of m beyond 2^36 (PackedEntry).
+// are those of s, of the costs, of m beyond 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
 #include "tile.cuh"

@@ -84,10 +84,11 @@ struct Recurrences {
 
   // Ready-made costs are scaled where they are loaded, the others inside the cell.
   __device__ explicit Recurrences(const Problem<T>& problem) {
-    const double scale = problem.cost == Cost::kMatrix ? 1.0 : problem.scale;
-    plain.scale = static_cast<T>(scale);
-    general.scale = scale;
-    const Entry<double> penalty = SoftDtw<double, double, DeviceMath, true>::split(problem.warp_penalty * problem.scale, 1.0);
+    // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
+    plain.scale = problem.cost == Cost::kMatrix ? T(1) : static_cast<T>(problem.scale);
+    general.scale = plain.scale;
+    const Entry<double> penalty =
+        SoftDtw<double, double, DeviceMath, true>::split(problem.warp_penalty * static_cast<T>(problem.scale), 1.0);
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = problem.warp_penalty != 0;
   }
@@ -128,7 +129,8 @@ struct Width {
   }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
   __device__ __forceinline__ bool plain(
-      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be, RobustState<S>& state) {
+      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
+      RobustState<S>& state) {
     constexpr T kLimit = Whole<T>::limit / 2;
     spent += reach * recurrences.plain.scale * (S::kRows + S::kSteps);
     if (!RobustState<S>::kWideExists)
@@ -180,8 +182,7 @@ __device__ void robust_forward_strip(
     }
     const double above = lane == 0 ? top.reference - state.reference : lane_above;
     const bool plain = width.plain(
-        recurrences, top, above, tile.reach,
-        place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
+        recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -206,7 +207,9 @@ __device__ void robust_forward_strip(
           if (writes) RobustTop<S>::write(out, t, bottom);
         });
     if (ends) {
-      const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * problem.gamma * kLn2;
+      const double scale = static_cast<T>(problem.scale);
+      const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma * kLn2;
+      const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * unit;
       value[job.pair] = last_m >= nowhere<S>() / 2 ? T(INFINITY) : static_cast<T>(result);
     }
     __syncwarp();
@@ -275,8 +278,7 @@ __device__ void robust_backward_strip(
         width.start(state);
       }
       const double above = lane == 0 ? top.reference - state.reference : lane_above;
-      const bool plain = width.plain(
-          recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
           recurrences, extent, place, lane, top, above, plain, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {

@@ -3,6 +3,8 @@
 // Threads to work: block b is pair b; its W warps take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and
 // a round is W strips. Within a round warps run as a pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it
 // in the strip above. W = 1 for many pairs (no waiting at all), more for few.
+#include <algorithm>
+
 #include "engines.cuh"
 #include "strip_variant.h"
 
@@ -82,7 +84,9 @@ struct Stencil {
 
   static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
 
-  static int64_t row_bytes(const Problem<T>& problem) { return Edges<S>::bytes(problem.batch, 1, Sizes<S>(problem).groups); }
+  static int64_t row_bytes(const Problem<T>& problem) {
+    return Edges<S>::bytes(problem.batch, 1, Sizes<S>(problem).groups);
+  }
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     return save ? 0 : row_bytes(problem) + problem.batch * sizeof(Verdict);
   }
@@ -94,7 +98,7 @@ struct Stencil {
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
     const unsigned blocks = static_cast<unsigned>(problem.batch);
-    const dim3 threads(kWarp, warps_for(problem.batch, sizes.strips));
+    const int warps = warps_for(problem.batch, sizes.strips);
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
     const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>(scratch, problem.batch, 1, sizes.groups, true);
     Verdict* verdicts = nullptr;
@@ -102,14 +106,16 @@ struct Stencil {
       verdicts = reinterpret_cast<Verdict*>(static_cast<char*>(scratch) + row_bytes(problem));
       const cudaError_t error = with_tile<S, true>(problem, [&](auto tile) {
         using Engine = LinearEngine<S, std::remove_pointer_t<decltype(tile)>>;
-        stencil_forward<Engine><<<blocks, threads, 0, stream>>>(problem, value, kept, edges, verdicts);
+        stencil_forward<Engine><<<blocks, dim3(kWarp, warps), 0, stream>>>(problem, value, kept, edges, verdicts);
         return cudaGetLastError();
       });
       if (error != cudaSuccess) return error;
     }
+    // A few rejected pairs leave the machine idle: two warps shorten their time, and cost little where there are many.
+    const int robust_warps = verdicts != nullptr && sizes.strips > 1 ? std::max(warps, 2) : warps;
     return with_tile<S, false>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-      stencil_forward<Engine><<<blocks, threads, 0, stream>>>(problem, value, kept, edges, verdicts);
+      stencil_forward<Engine><<<blocks, dim3(kWarp, robust_warps), 0, stream>>>(problem, value, kept, edges, verdicts);
       return cudaGetLastError();
     });
   }

@@ -170,19 +170,26 @@ struct Edges {
   }
 };
 
-// An entry s 2^-m of the general sweep in the 8 bytes of one of float32, if m is beyond what the plain sweep's holds: the upper
-// 47 bits of m as a float64 (whole numbers to 2^36, and 36 bits of any), 16 bits of s, and the sign, which others do not have.
+// An entry s 2^-m of the general sweep in the 8 bytes of one of float32, where m is beyond what the plain sweep's holds: m in 47
+// bits, 16 bits of s, and the sign, which others do not have. m is a whole number of 46 bits, or, beyond those, the upper 46
+// bits of a float64.
 struct PackedEntry {
   unsigned low, high;
 
+  static constexpr double kLimit = 35184372088832.0;  // 2^45
+  static constexpr unsigned long long kIsFloat = 1ull << 46, kMask = kIsFloat - 1;
+
   __device__ __forceinline__ static PackedEntry of(double m, float s) {
-    const unsigned long long bits = static_cast<unsigned long long>(__double_as_longlong(m)) + (1ull << 16) >> 17;
+    const unsigned long long bits = fabs(m) < kLimit
+                                        ? static_cast<unsigned long long>(__double2ll_rn(m)) & kMask
+                                        : static_cast<unsigned long long>(__double_as_longlong(m)) >> 18 | kIsFloat;
     const unsigned fraction = min(((__float_as_uint(s) & 0x007fffffu) + 64) >> 7, 0xffffu);
     return {static_cast<unsigned>(bits), 0x80000000u | fraction << 15 | static_cast<unsigned>(bits >> 32)};
   }
   __device__ __forceinline__ double m() const {
     const unsigned long long bits = static_cast<unsigned long long>(high & 0x7fffu) << 32 | low;
-    return __longlong_as_double(static_cast<long long>(bits << 17));
+    return bits & kIsFloat ? __longlong_as_double(static_cast<long long>(bits << 18))
+                           : static_cast<double>(static_cast<long long>(bits << 18) >> 18);
   }
   __device__ __forceinline__ float s() const { return __uint_as_float(0x3f800000u | (high >> 15 & 0xffffu) << 7); }
   __device__ __forceinline__ bool exists() const { return high >> 31; }
@@ -315,10 +322,7 @@ struct Flows {
     return batch * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
   }
   Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(memory),
-        carries(memory + batch * sizes.groups * S::kSteps),
-        strips(sizes.strips),
-        groups(sizes.groups) {}
+      : values(memory), carries(memory + batch * sizes.groups * S::kSteps), strips(sizes.strips), groups(sizes.groups) {}
 
   __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
     return carries + (pair * strips + strip) * dim * kWarp;

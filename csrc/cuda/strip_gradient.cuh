@@ -144,8 +144,8 @@ struct UnivariateSink {
   int left_to = 0;
 
   __device__ UnivariateSink(
-      const Problem<T>&, const Gradient<T>& gradient, const Extent&, int64_t pair, int lane_, const Columns& columns_, T scale_,
-      T* /* carries */)
+      const Problem<T>&, const Gradient<T>& gradient, const Extent&, int64_t pair, int lane_, const Columns& columns_,
+      T scale_, T* /* carries */)
       : dx(gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data),
         dy(gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data),
         columns(columns_),

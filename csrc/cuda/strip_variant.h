@@ -23,9 +23,7 @@ template <typename T, template <class> class Kernels>
 Variant<T> strip_variant(const char* name) {
   Variant<T> variant;
   variant.name = name;
-  variant.supports_rows = [](int rows) {
-    return rows == 2 || (rows == 4 && std::is_same_v<T, float>);
-  };
+  variant.supports_rows = [](int rows) { return rows == 2 || (rows == 4 && std::is_same_v<T, float>); };
   variant.saved_bytes = [](const Problem<T>& problem, int rows) {
     return with_shape<T>(rows, [&](auto shape) { return Kernels<decltype(shape)>::saved_bytes(problem); });
   };

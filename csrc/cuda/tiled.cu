@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
   job.strip = strip;
   job.edges = edges;
   job.own_word = &words[warp];
-  if (strip > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
+  if (strip > 0)
+    job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kForwardWarps - 1) job.far_word = pair_words + group;
   Engine::forward(problem, extent, job, saved, value);
 }
@@ -84,7 +85,8 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scal
   job.pair = pair;
   job.strip = strip;
   job.own_word = &words[warp];
-  if (group + warp > 0) job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
+  if (group + warp > 0)
+    job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kBackwardWarps - 1) job.far_word = pair_words + group;
   Engine::backward(problem, gradient, extent, job, saved, flows);
 }

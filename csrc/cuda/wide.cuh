@@ -12,8 +12,7 @@ __device__ __forceinline__ double power_of_two(int e) {
 }
 
 __device__ __forceinline__ double shuffle_up(double a) {
-  return __hiloint2double(
-      __shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
+  return __hiloint2double(__shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
 }
 // Splits a positive number into one in [1, 2), which it becomes, and a power of two, whose exponent it returns.
 __device__ __forceinline__ int split_exponent(double& a) {
@@ -47,9 +46,7 @@ __device__ __forceinline__ Wide operator+(const Wide& x, const Wide& y) {
 __device__ __forceinline__ Wide with_unit(double a, int unit) { return {a, unit}; }
 __device__ __forceinline__ Wide with_unit(const Wide& x, int) { return x; }
 
-__device__ __forceinline__ Wide shuffle_up(const Wide& x) {
-  return {shuffle_up(x.a), __shfl_up_sync(kAllLanes, x.e, 1)};
-}
+__device__ __forceinline__ Wide shuffle_up(const Wide& x) { return {shuffle_up(x.a), __shfl_up_sync(kAllLanes, x.e, 1)}; }
 // A number in memory, in 8 bytes for float32 problems and 16 for float64: either a float64 in a unit that is kept elsewhere,
 // or a Wide, in the first case with a float32 fraction. The reader knows which.
 template <typename T>
