@@ -20,6 +20,7 @@
 // rejected as a whole: its warps stop and robust.cuh computes it, in the same call.
 #pragma once
 
+#include "strip_memory.cuh"
 #include "tile.cuh"
 #include "wide.cuh"
 

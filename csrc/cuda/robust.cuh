@@ -7,6 +7,7 @@
 // are those of s, of the costs, of m beyond 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
+#include "strip_memory.cuh"
 #include "tile.cuh"
 
 namespace softdtw {

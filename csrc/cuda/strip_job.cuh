@@ -2,7 +2,7 @@
 #pragma once
 
 #include "handoff.cuh"
-#include "strip.cuh"
+#include "strip_memory.cuh"
 
 namespace softdtw {
 

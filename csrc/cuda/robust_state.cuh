@@ -1,0 +1,144 @@
+// The robust engine's state between chunks, narrow or wide, and the sweep of a chunk with the width that it needs.
+#pragma once
+
+#include "robust.cuh"
+#include "strip_memory.cuh"
+
+namespace softdtw {
+
+// A lane's entries and reference between chunks, m narrow (T) or wide (float64), the same in the whole warp.
+template <class S>
+struct RobustState {
+  using T = typename S::Scalar;
+  static constexpr bool kWideExists = sizeof(T) == 4;
+  Lane<S, T> narrow;
+  Lane<S, double> wide;
+  double reference = 0;
+  bool is_wide = false;
+
+  __device__ __forceinline__ void start(bool holds_corner) {
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) narrow.at(i) = {nowhere<S>(), T(1)};
+    if (holds_corner) narrow.diag.m = 0;  // R[0,0] = 0
+    reference = 0;
+    is_wide = false;
+  }
+  __device__ __forceinline__ double m(int i) const { return kWideExists && is_wide ? wide.at(i).m : narrow.at(i).m; }
+  __device__ __forceinline__ T s(int i) const { return kWideExists && is_wide ? wide.at(i).s : narrow.at(i).s; }
+  __device__ __forceinline__ void renew(int lane, double top_reference) {
+    if (kWideExists && is_wide)
+      softdtw::renew(wide, reference, lane, top_reference);
+    else
+      softdtw::renew(narrow, reference, lane, top_reference);
+  }
+  // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
+  __device__ __forceinline__ bool fits() const {
+    return !kWideExists || (is_wide ? is_narrow<S>(wide) : is_narrow<S>(narrow));
+  }
+  // Brings m to the width that the whole warp needs.
+  __device__ __forceinline__ void become(bool wanted_wide) {
+    if constexpr (kWideExists) {
+      if (__builtin_expect(is_wide == wanted_wide, 1)) return;
+      if (wanted_wide)
+        wide = convert<S, double>(narrow);
+      else
+        narrow = convert<S, T>(wide);
+      is_wide = wanted_wide;
+    }
+  }
+  __device__ __forceinline__ void store(char* memory, int lane) const {
+    Snapshot<S> snapshot;
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) {
+      snapshot.m[i] = m(i);
+      snapshot.s[i] = s(i);
+    }
+    snapshot.reference = reference;
+    snapshot.store(memory, lane, nowhere<S>());
+  }
+  __device__ __forceinline__ void load(const char* memory, int lane) {
+    Snapshot<S> snapshot;
+    snapshot.load(memory, lane, nowhere<S>());
+    is_wide = kWideExists;
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) {
+      if constexpr (kWideExists)
+        wide.at(i) = {snapshot.m[i], snapshot.s[i]};
+      else
+        narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
+    }
+    reference = snapshot.reference;
+  }
+};
+
+// The recurrences of the two widths of m.
+template <class S>
+struct Recurrences {
+  using T = typename S::Scalar;
+  using Plain = SoftDtw<T, T, DeviceMath, false>;
+  using General = SoftDtw<T, double, DeviceMath, true>;
+  Plain plain;
+  General general;
+  bool has_penalty;
+
+  // Ready-made costs are scaled where they are loaded, the others inside the cell.
+  __device__ explicit Recurrences(const Problem<T>& problem) {
+    // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
+    plain.scale = problem.cost == Cost::kMatrix ? T(1) : static_cast<T>(problem.scale);
+    general.scale = plain.scale;
+    const Entry<double> penalty =
+        SoftDtw<double, double, DeviceMath, true>::split(problem.warp_penalty * static_cast<T>(problem.scale), 1.0);
+    general.penalty = {penalty.m, static_cast<T>(penalty.s)};
+    has_penalty = problem.warp_penalty != 0;
+  }
+};
+
+// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`.
+template <class S, class Visit, class Column>
+__device__ __forceinline__ void sweep_chunk(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, RobustState<S>& state, Visit&& visit, Column&& column) {
+  if (plain) {
+    sweep_robust<false>(
+        extent, place, lane, top, above, state.narrow,
+        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
+        [&](int t, auto bottom) { column(t, bottom); });
+  } else {
+    const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
+      return visit(recurrences.general, k, t, diag, up, left);
+    };
+    const auto step = [&](int t, auto bottom) { column(t, bottom); };
+    if constexpr (RobustState<S>::kWideExists)
+      sweep_robust<true>(extent, place, lane, top, above, state.wide, cell, step);
+    else
+      sweep_robust<true>(extent, place, lane, top, above, state.narrow, cell, step);
+  }
+}
+
+// Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
+template <class S>
+struct Width {
+  using T = typename S::Scalar;
+  bool fits = false;
+  T spent = 0;  // a bound on what the costs so far have added to m
+
+  __device__ __forceinline__ void start(const RobustState<S>& state) {
+    fits = state.fits();
+    spent = 0;
+  }
+  // True if the coming chunk may take the plain sweep, to which the state is brought.
+  __device__ __forceinline__ bool plain(
+      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
+      RobustState<S>& state) {
+    constexpr T kLimit = Whole<T>::limit / 2;
+    spent += reach * recurrences.plain.scale * (S::kRows + S::kSteps);
+    if (!RobustState<S>::kWideExists)
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
+    fits = fits && may_be && spent < kLimit && above > -kLimit && !top.wide;
+    const bool narrow = __all_sync(kAllLanes, fits);
+    state.become(!narrow);
+    return narrow;
+  }
+};
+
+}  // namespace softdtw

@@ -1,0 +1,238 @@
+// The memory of strips (strip.cuh): edges, snapshots, and what flows back up.
+//
+// Saved for backward: the edges, and every lane's entries at the start of every stage (a snapshot). Backward rebuilds a stage
+// from its snapshot into shared memory, so no N x M tensor exists. Where nothing is saved, a single row per pair is every
+// strip's edge in turn: a strip reads a group of columns before it writes it.
+#pragma once
+
+#include <type_traits>
+
+#include "strip.cuh"
+
+namespace softdtw {
+
+// A group of numbers that one lane moves, 16 bytes at a time; `address` is aligned to a group. What another multiprocessor may
+// have written in the same launch (not `near`) is loaded past L1, which such writes do not reach.
+template <typename T>
+__device__ __forceinline__ T load(const T* address, bool near) {
+  return near ? *address : __ldcg(address);
+}
+
+template <int kCount>
+__device__ __forceinline__ void load_group(const float* address, bool near, float (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i) {
+    const float4 four = load(reinterpret_cast<const float4*>(address) + i, near);
+    group[4 * i] = four.x, group[4 * i + 1] = four.y, group[4 * i + 2] = four.z, group[4 * i + 3] = four.w;
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void load_group(const double* address, bool near, double (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    const double2 two = load(reinterpret_cast<const double2*>(address) + i, near);
+    group[2 * i] = two.x, group[2 * i + 1] = two.y;
+  }
+}
+
+// A strip's last row: per column two scalars, per group of kSteps columns a reference that they are relative to.
+template <class S>
+struct Edge {
+  using T = typename S::Scalar;
+  T* entries = nullptr;
+  double* references = nullptr;
+
+  __device__ __forceinline__ T* group(int g) const { return entries + static_cast<int64_t>(g) * 2 * S::kSteps; }
+};
+
+// Edges of all pairs, either every strip's or a single row per pair that holds every strip's edge in turn. Groups count from
+// the strip's first column in the first case and from column 0 in the second.
+template <class S>
+struct Edges {
+  using T = typename S::Scalar;
+  T* entries = nullptr;
+  double* references = nullptr;
+  int64_t slots = 0, length = 0;  // edges per pair, groups per edge
+  bool in_turn = false;
+
+  static int64_t bytes(int64_t batch, int64_t slots, int64_t length) {
+    return batch * slots * length * (2 * S::kSteps * sizeof(T) + sizeof(double));
+  }
+  Edges() = default;
+  Edges(void* memory, int64_t batch, int64_t slots_, int64_t length_, bool in_turn_)
+      : entries(static_cast<T*>(memory)),
+        references(reinterpret_cast<double*>(entries + batch * slots_ * length_ * 2 * S::kSteps)),
+        slots(slots_),
+        length(length_),
+        in_turn(in_turn_) {}
+
+  __device__ Edge<S> of(int64_t pair, int index, const Strip<S>& strip) const {
+    const int64_t first = in_turn ? pair * length + strip.first_column / S::kSteps : (pair * slots + index) * length;
+    return {entries + first * 2 * S::kSteps, references + first};
+  }
+};
+
+// An entry s 2^-m of the general sweep in the 8 bytes of one of float32, where m is beyond what the plain sweep's holds: m in 47
+// bits, 16 bits of s, and the sign, which others do not have. m is a whole number of 46 bits, or, beyond those, the upper 46
+// bits of a float64.
+struct PackedEntry {
+  unsigned low, high;
+
+  static constexpr double kLimit = 35184372088832.0;  // 2^45
+  static constexpr unsigned long long kIsFloat = 1ull << 46, kMask = kIsFloat - 1;
+
+  __device__ __forceinline__ static PackedEntry of(double m, float s) {
+    const unsigned long long bits = fabs(m) < kLimit
+                                        ? static_cast<unsigned long long>(__double2ll_rn(m)) & kMask
+                                        : static_cast<unsigned long long>(__double_as_longlong(m)) >> 18 | kIsFloat;
+    const unsigned fraction = min(((__float_as_uint(s) & 0x007fffffu) + 64) >> 7, 0xffffu);
+    return {static_cast<unsigned>(bits), 0x80000000u | fraction << 15 | static_cast<unsigned>(bits >> 32)};
+  }
+  __device__ __forceinline__ double m() const {
+    const unsigned long long bits = static_cast<unsigned long long>(high & 0x7fffu) << 32 | low;
+    return bits & kIsFloat ? __longlong_as_double(static_cast<long long>(bits << 18))
+                           : static_cast<double>(static_cast<long long>(bits << 18) >> 18);
+  }
+  __device__ __forceinline__ float s() const { return __uint_as_float(0x3f800000u | (high >> 15 & 0xffffu) << 7); }
+  __device__ __forceinline__ bool exists() const { return high >> 31; }
+};
+
+// A lane's entries between two columns, as they are saved: kRows + 1 entries s 2^-m, s in [1, 2), and what all m are relative
+// to. In float32 m is an int, or, where an int or the reference's bits do not suffice, the lane's entries are packed.
+template <class S>
+struct Snapshot {
+  using T = typename S::Scalar;
+  using Whole = std::conditional_t<sizeof(T) == 4, int, double>;
+  static constexpr int kEntries = S::kRows + 1;
+  // A fraction's word has eight bits to spare in float32, which hold the reference where there are five of them.
+  static constexpr bool kPacksReference = sizeof(T) == 4 && kEntries >= 5;
+  static constexpr int64_t kBytes =
+      kWarp * ((sizeof(T) + sizeof(Whole)) * kEntries + (kPacksReference ? 0 : sizeof(double)));
+  static constexpr int kFar = 1 << 30;  // an int's m of a cell that no path reaches
+
+  double m[kEntries];
+  T s[kEntries];
+  double reference = 0;
+
+  // `nowhere` is m of a cell that no path reaches.
+  __device__ __forceinline__ void store(char* memory, int lane, double nowhere) const {
+    Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
+    T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
+    if constexpr (!kPacksReference)
+      reinterpret_cast<double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane] = reference;
+    if constexpr (sizeof(T) == 8) {
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) {
+        wholes[i * kWarp] = m[i];
+        fractions[i * kWarp] = s[i];
+      }
+    } else {
+      bool fits = !kPacksReference || fabs(reference) < 5e11;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) fits = fits && (m[i] < kFar || m[i] >= nowhere / 2);
+      const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) {
+        int whole = static_cast<int>(fmin(m[i], static_cast<double>(kFar)));
+        unsigned word = __float_as_uint(s[i]) & 0x7fffffffu;
+        if (kPacksReference) word = (word & 0x007fffffu) | (static_cast<unsigned>(bits >> 8 * i) & 0xffu) << 23;
+        if (__builtin_expect(!fits, 0)) {
+          const PackedEntry packed = PackedEntry::of(m[i] + reference, s[i]);
+          whole = static_cast<int>(packed.low);
+          word = packed.high;
+        }
+        wholes[i * kWarp] = whole;
+        fractions[i * kWarp] = __uint_as_float(word);
+      }
+    }
+  }
+  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere) {
+    const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
+    const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
+    if constexpr (!kPacksReference)
+      reference = reinterpret_cast<const double*>(memory + kWarp * (sizeof(Whole) + sizeof(T)) * kEntries)[lane];
+    unsigned long long bits = 0;
+    bool is_packed = false;
+#pragma unroll
+    for (int i = 0; i < kEntries; ++i) {
+      s[i] = fractions[i * kWarp];
+      const Whole whole = wholes[i * kWarp];
+      m[i] = whole;
+      if constexpr (sizeof(T) == 4) {
+        const PackedEntry packed = {static_cast<unsigned>(whole), __float_as_uint(s[i])};
+        bits |= static_cast<unsigned long long>(packed.high >> 23 & 0xffu) << 8 * i;
+        s[i] = __uint_as_float((packed.high & 0x007fffffu) | 0x3f800000u);
+        if (whole == kFar) m[i] = nowhere;
+        if (packed.exists()) {
+          is_packed = true;
+          m[i] = packed.m();
+          s[i] = packed.s();
+        }
+      }
+    }
+    if constexpr (kPacksReference)
+      reference = static_cast<double>(static_cast<long long>(bits << (64 - 8 * kEntries)) >> (64 - 8 * kEntries));
+    if (is_packed) {  // absolute
+      double lowest = nowhere;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i) lowest = fmin(lowest, m[i]);
+      reference = lowest < nowhere / 2 ? lowest : 0;
+#pragma unroll
+      for (int i = 0; i < kEntries; ++i)
+        if (m[i] < nowhere / 2) m[i] -= reference;
+    }
+  }
+};
+
+// Forward's saved state: the snapshots of every stage but the first, whose start is known, and the edges of all strips but the
+// last. Without a band or lengths every byte is written.
+template <class S>
+struct Saved {
+  char* snapshots = nullptr;
+  Edges<S> edges;
+  int64_t strips = 0, stages = 0;
+
+  static int64_t stages_of(const Sizes<S>& sizes) { return (sizes.chunks + S::kStage - 1) / S::kStage; }
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
+    return batch * sizes.strips * (stages_of(sizes) - 1) * Snapshot<S>::kBytes +
+           Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks);
+  }
+  Saved() = default;
+  Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
+      : snapshots(static_cast<char*>(memory)), strips(sizes.strips), stages(stages_of(sizes)) {
+    edges = Edges<S>(
+        snapshots + batch * strips * (stages - 1) * Snapshot<S>::kBytes, batch, strips - 1, sizes.chunks - S::kSkewChunks,
+        false);
+  }
+
+  // Stages count from 1.
+  __device__ __forceinline__ char* stage(int64_t pair, int strip, int stage) const {
+    return snapshots + ((pair * strips + strip) * (stages - 1) + stage - 1) * Snapshot<S>::kBytes;
+  }
+};
+
+// What flows back up through the strips' upper edges in backward: a single row per pair, written group by group by a strip
+// after it has read what the strip below wrote there. Groups count from column 0.
+template <class S>
+struct Flows {
+  using T = typename S::Scalar;
+  T* values = nullptr;
+  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  int64_t strips = 0, groups = 0;
+
+  static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
+    return batch * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
+  }
+  Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
+      : values(memory), carries(memory + batch * sizes.groups * S::kSteps), strips(sizes.strips), groups(sizes.groups) {}
+
+  __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
+    return carries + (pair * strips + strip) * dim * kWarp;
+  }
+  __device__ T* group(int64_t pair, const Strip<S>& strip, int g) const {
+    return values + (pair * groups + strip.first_column / S::kSteps + g) * S::kSteps;
+  }
+};
+
+}  // namespace softdtw
