@@ -18,7 +18,8 @@ def test_length_decides_before_batch():
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=selection.FEW_PAIRS) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=5000) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST_MANY_DIMS, dim=selection.MANY_DIMS) == "stencil"
 
 
 def record_plans(monkeypatch):

@@ -9,9 +9,9 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 
 # Thresholds, from the measurements in benchmarks/results.
 STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
-STENCIL_BATCH = 1024  # ... and at any length where there are pairs enough to fill the device
+STENCIL_BATCH = 512  # ... and at any length where there are pairs enough to fill the device
 MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and a pair wants more multiprocessors:
-STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, or from FEW_PAIRS on
+STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, however many pairs there are
 WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
@@ -67,9 +67,9 @@ def plan(kernel, n, m, batch, dim, dtype, device):
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
-        many_dims = dim >= MANY_DIMS and batch < FEW_PAIRS
+        many_dims = dim >= MANY_DIMS
         longest = STENCIL_LONGEST_MANY_DIMS if many_dims else STENCIL_LONGEST
-        kernel = "stencil" if n <= longest or batch >= STENCIL_BATCH else "tiled"
+        kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
 
