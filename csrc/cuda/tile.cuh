@@ -167,16 +167,24 @@ struct DenseTile {
   __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
 
-// The least and the greatest of numbers; NaN if one is NaN.
+// The lesser and the greater of two numbers; NaN if one is NaN.
 __device__ __forceinline__ float lesser(float a, float b) {
+#if __CUDA_ARCH__ >= 800
   float r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
+#else
+  return a <= b || a != a ? a : b;
+#endif
 }
 __device__ __forceinline__ float greater(float a, float b) {
+#if __CUDA_ARCH__ >= 800
   float r;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
+#else
+  return a >= b || a != a ? a : b;
+#endif
 }
 
 // Squared differences of float32 series of one dimension, from registers. kScaled: the series are first moved by an origin near
