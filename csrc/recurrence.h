@@ -3,7 +3,7 @@
 // A table entry a = exp(-R / gamma) is held as s 2^-m with a whole number m. Adding two entries keeps the smaller m and scales
 // the other s by a power of two, which is exact; a cost splits into a whole number, which adds to m, and a fraction, which
 // multiplies s. So no digit depends on the size of R: every rounding is one of s, of the order of the dtype's epsilon,
-// whatever gamma is. Nothing can overflow: s stays between 2^-20 and 2^53 within a chunk and is then brought back to [1, 2).
+// whatever gamma is. s drifts by a few powers of two a cell, so whoever sweeps brings it back to [1, 2) often enough.
 // A term that is flushed to zero while adding was too small to change the sum.
 #pragma once
 

@@ -110,6 +110,18 @@ CASES = {
     "columns_rise": lambda: Case(RISE, flat((600, 0)), (0.1, 0.19, 0.3, 1.0)),
     "rows_rise_slowly": lambda: Case(0.1 * noise(1, 300, 1), torch.linspace(6, 0, 40).double().view(1, -1, 1), STRADDLE),
     "rows_rise_over_many_blocks": lambda: Case(flat((1100, 0)), flat((9, 4), (20, 0)), (0.2, 1.0)),
+    # The table falls by more than 2^24 units of m within a few columns, though no single cost is large.
+    "falls_fast": lambda: Case(flat((1300, 0)), torch.linspace(6, 0, 40).float().double().view(1, -1, 1), (0.002, 0.004)),
+    "columns_fall_fast": lambda: Case(
+        torch.linspace(6, 0, 40).float().double().view(1, -1, 1), flat((1300, 0)), (0.002, 0.004)
+    ),
+    # Every cost is just below or above half a unit of m, so that fractions add up along every path.
+    "half_units": lambda: Case(
+        torch.stack([torch.full((640, 60), share * log(2)) for share in (0.4999, 0.501)]).float().double(), None, (1.0,)
+    ),
+    "half_units_of_long_rows": lambda: Case(
+        torch.stack([torch.full((60, 640), share * log(2)) for share in (0.4999, 0.501)]).float().double(), None, (1.0,)
+    ),
     "two_rows_that_change_places": lambda: Case(flat((1, 0), (1, 5)), flat((100, 5), (100, 0)), GAMMAS),
     "two_rows_swapped": lambda: Case(flat((1, 5), (1, 0)), flat((100, 5), (100, 0)), GAMMAS),
     "two_columns_that_change_places": lambda: Case(flat((100, 5), (100, 0)), flat((1, 0), (1, 5)), GAMMAS),

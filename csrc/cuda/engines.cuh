@@ -19,7 +19,7 @@ struct LinearEngine {
   // False where the pair is given up.
   __device__ static bool forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>&, T* value) {
-    return linear_forward_strip<S, LinearTile<S, Tile, !Tile::kUnivariate>>(problem, extent, job, value);
+    return linear_forward_strip<S, LinearTile<S, Tile>>(problem, extent, job, value);
   }
 };
 

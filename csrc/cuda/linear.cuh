@@ -35,13 +35,13 @@ __device__ __forceinline__ double widen(float a) {
 }
 __device__ __forceinline__ double widen(double a) { return a; }
 
-// The weights of a tile. In float32 one exponential reaches down to 2^-126; kSquared takes it of half the exponent and
-// squares it in float64, for costs up to twice as large.
-template <class S, class Tile_, bool kSquared>
+// The weights of a tile. In float32 one exponential reaches down to 2^-126; with many dimensions, whose costs are large and
+// dear already, it is taken of half the exponent and squared in float64, for costs up to twice as large.
+template <class S, class Tile_>
 struct LinearTile : Tile_ {
   using T = typename S::Scalar;
   using Tile = Tile_;
-  static constexpr bool kHalved = kSquared && sizeof(T) == 4;
+  static constexpr bool kHalved = !Tile::kUnivariate && sizeof(T) == 4;
   const T scale;
   bool in_range = false;  // the product of the weights of kSteps cells of a row is at least 2^-kRange
 

@@ -2,8 +2,8 @@
 // gamma and every cost.
 //
 // A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage. Where all that a lane holds
-// and meets in a stage stays below 2^22 (a bound), m is float32 and exact, since float32 holds whole numbers up to 2^24. Any
-// other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the only roundings
+// and meets in a stage stays below 2^22 (bounds before a chunk, a look at m after it), m is float32 and exact, since float32
+// holds whole numbers up to 2^24. Any other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the only roundings
 // are those of s, of the costs, of m beyond 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
@@ -56,8 +56,10 @@ struct RobustTop {
   // For the general sweep, which reads either.
   __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : static_cast<double>(m[t]); }
   __device__ __forceinline__ T s_at(int t) const { return wide ? static_cast<T>(packed(t).s()) : s[t]; }
-  // An entry for an edge, from the plain sweep or the general one, s brought to [1, 2) in that case.
-  __device__ __forceinline__ static void write(T* group, int t, const Entry<T>& entry) {
+  // An entry for an edge, from the plain sweep or the general one. s is brought to [1, 2): lanes do so once a stage, and a
+  // number that travels with the wavefront from strip to strip would never meet that.
+  __device__ __forceinline__ static void write(T* group, int t, Entry<T> entry) {
+    normalise(entry);
     group[t] = entry.m;
     group[S::kSteps + t] = entry.s;
   }
@@ -107,6 +109,20 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
   }
   const M dead = static_cast<M>(nowhere<S>()) / 2;
   return (highest < kLimit || lowest >= dead) && (state.diag.m < kLimit || state.diag.m >= dead);
+}
+
+// Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better
+// entries come from above, is not. A row that fell below the limit and rose again in the chunk is still below half of it.
+template <class S>
+__device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
+  float lowest = state.left[0].m;
+#pragma unroll
+  for (int k = 1; k < S::kRows; ++k) lowest = fminf(lowest, state.left[k].m);
+  return lowest > -Whole<float>::limit;
+}
+template <class S>
+__device__ __forceinline__ bool is_exact(const Lane<S, double>&) {
+  return true;
 }
 
 // Between the two widths of m; narrowing only what is_narrow accepts.
@@ -159,9 +175,9 @@ struct RobustFlow {
   T below_next = 0;       // lane 31: the first entry of the group of flows used before
 };
 
-// (3), (4) with the normalised weights, `weights(k, t)`: a cell's E is what its three successors hand it. `below` is what the strip below
-// hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell, `column(t, handed)`
-// every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
+// (3), (4) with the normalised weights, `weights(k, t)`: a cell's E is what its three successors hand it. `below` is what the
+// strip below hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell,
+// `column(t, handed)` every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
 // cell, where E is 1, may be here.
 template <bool kGeneral, class S, class Shares, class Cell, class Column>
 __device__ __forceinline__ void sweep_robust_reversed(

@@ -93,28 +93,6 @@ struct Recurrences {
   }
 };
 
-// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`.
-template <class S, class Visit, class Column>
-__device__ __forceinline__ void sweep_chunk(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, bool plain, RobustState<S>& state, Visit&& visit, Column&& column) {
-  if (plain) {
-    sweep_robust<false>(
-        extent, place, lane, top, above, state.narrow,
-        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
-        [&](int t, auto bottom) { column(t, bottom); });
-  } else {
-    const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
-      return visit(recurrences.general, k, t, diag, up, left);
-    };
-    const auto step = [&](int t, auto bottom) { column(t, bottom); };
-    if constexpr (RobustState<S>::kWideExists)
-      sweep_robust<true>(extent, place, lane, top, above, state.wide, cell, step);
-    else
-      sweep_robust<true>(extent, place, lane, top, above, state.narrow, cell, step);
-  }
-}
-
 // Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
 template <class S>
 struct Width {
@@ -140,5 +118,31 @@ struct Width {
     return narrow;
   }
 };
+
+// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
+// that turns out not to be exact.
+template <class S, class Visit, class Column>
+__device__ __forceinline__ void sweep_chunk(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Column&& column) {
+  const auto step = [&](int t, auto bottom) { column(t, bottom); };
+  if (plain) {
+    const auto before = state.narrow;
+    sweep_robust<false>(
+        extent, place, lane, top, above, state.narrow,
+        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
+    if (__all_sync(kAllLanes, is_exact(state.narrow))) return;
+    state.narrow = before;
+    state.become(true);
+    width.fits = false;
+  }
+  const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
+    return visit(recurrences.general, k, t, diag, up, left);
+  };
+  if constexpr (RobustState<S>::kWideExists)
+    sweep_robust<true>(extent, place, lane, top, above, state.wide, cell, step);
+  else
+    sweep_robust<true>(extent, place, lane, top, above, state.narrow, cell, step);
+}
 
 }  // namespace softdtw

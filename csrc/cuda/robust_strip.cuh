@@ -58,7 +58,7 @@ __device__ void robust_forward_strip(
     double last_m = NAN;
     T last_s = NAN;
     sweep_chunk(
-        recurrences, extent, place, lane, top, above, plain, state,
+        recurrences, extent, place, lane, top, above, plain, width, state,
         [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
           const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
           if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
@@ -145,7 +145,7 @@ __device__ void robust_backward_strip(
       const double above = lane == 0 ? top.reference - state.reference : lane_above;
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
-          recurrences, extent, place, lane, top, above, plain, state,
+          recurrences, extent, place, lane, top, above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },

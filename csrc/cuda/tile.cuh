@@ -109,19 +109,18 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   const SeriesTile<S> series(problem, extent, place, pair);
   T bound = 0;
   const auto add = [&](auto share) {
-    series.template for_each_dim<S::kSteps == 8 ? 4 : 2>(
-        [&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
+    series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k)
+      for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-            for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
-          T row = 0, column = 0;
+        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+      T row = 0, column = 0;
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
+      for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
 #pragma unroll
-          for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
-          bound = share(row + column, bound);
-        });
+      for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
+      bound = share(row + column, bound);
+    });
   };
   if (problem.cost == Cost::kCityblock)
     add([](T difference, T sum) { return sum + DeviceMath<T>::abs(difference); });
