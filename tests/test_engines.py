@@ -1,7 +1,7 @@
 """The engines of stencil and tiled: where one hands over to the other, and where either could lose a number.
 
 In forward passes that keep nothing, stencil's linear engine takes the pairs whose costs lie within its range, about
-120 gamma ln 2 for series of one dimension and 240 otherwise, if there are pairs enough; the robust engine computes all
+120 gamma ln 2, if there are pairs enough and, in float32, their series have one dimension; the robust engine computes all
 others, in the same call, and all passes that save for backward. The cases lie on both sides of that range and at its
 border, or make the table rise and fall so fast that an exponent which several cells share could not hold them.
 

@@ -49,16 +49,22 @@ constexpr double kLargestPenalty = 500;
 template <class S>
 bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
   const Sizes<S> sizes(problem);
+  if (sizeof(typename S::Scalar) == 4 && !is_univariate(problem)) return false;
   return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear &&
          fabs(problem.warp_penalty * problem.scale) < kLargestPenalty;
 }
 
+// The only tile of the linear engine: in float32 it takes series of one dimension alone, since with more, costs are dearer than
+// what the engine saves.
+template <class S>
+using LinearTileOf = std::conditional_t<sizeof(typename S::Scalar) == 4, UnivariateTile<S, true>, DenseTile<S>>;
+
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
-// null pointer. `kScaled` as in UnivariateTile.
-template <class S, bool kScaled, class Launch>
+// null pointer.
+template <class S, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S, kScaled>*>(nullptr));
+    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S, false>*>(nullptr));
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 

@@ -35,24 +35,22 @@ __device__ __forceinline__ double widen(float a) {
 }
 __device__ __forceinline__ double widen(double a) { return a; }
 
-// The weights of a tile. In float32 one exponential reaches down to 2^-126; with many dimensions, whose costs are large and
-// dear already, it is taken of half the exponent and squared in float64, for costs up to twice as large.
+// The weights of a tile.
 template <class S, class Tile_>
 struct LinearTile : Tile_ {
   using T = typename S::Scalar;
   using Tile = Tile_;
-  static constexpr bool kHalved = !Tile::kUnivariate && sizeof(T) == 4;
   const T scale;
   bool in_range = false;  // the product of the weights of kSteps cells of a row is at least 2^-kRange
 
   __device__ LinearTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale * (kHalved ? 0.5 : 1.0)))),
-        scale(static_cast<T>((problem.cost == Cost::kMatrix ? 1.0 : problem.scale) * (kHalved ? 0.5 : 1.0))) {}
+      : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale))),
+        scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale)) {}
 
-  // The costs of a chunk as exponents (halved, if kHalved).
+  // The costs of a chunk as exponents.
   __device__ __forceinline__ void use(const Place<S>& place) {
     Tile::use(place);
-    constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900, kLongest = kHalved ? kRange / 2 : kRange;
+    constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900, kLongest = kRange;
     if constexpr (Tile::kUnivariate) {
       in_range = this->reach <= min(kDeepest, kLongest / S::kSteps);
     } else {
@@ -71,13 +69,9 @@ struct LinearTile : Tile_ {
       in_range = this->reach < T(INFINITY) && largest <= kDeepest && longest <= kLongest;
     }
   }
-  __device__ __forceinline__ double weight(int k, int t) const { return squared(this->cost(k, t)); }
-  __device__ __forceinline__ double weight_any(int k, int t) const { return squared(this->cost_any(k, t)); }
-
- private:
-  __device__ __forceinline__ static double squared(T exponent) {
-    const double root = widen(DeviceMath<T>::exp2(-exponent));
-    return kHalved ? root * root : root;
+  __device__ __forceinline__ double weight(int k, int t) const { return widen(DeviceMath<T>::exp2(-this->cost(k, t))); }
+  __device__ __forceinline__ double weight_any(int k, int t) const {
+    return widen(DeviceMath<T>::exp2(-this->cost_any(k, t)));
   }
 };
 

@@ -3,8 +3,9 @@
 //
 // A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage. Where all that a lane holds
 // and meets in a stage stays below 2^22 (bounds before a chunk, a look at m after it), m is float32 and exact, since float32
-// holds whole numbers up to 2^24. Any other chunk, and one that a cell outside the band touches, takes the general sweep, with m in float64. So the only roundings
-// are those of s, of the costs, of m beyond 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
+// holds whole numbers up to 2^24. Any other chunk, and one that a cell outside the band touches, takes the general sweep, with m
+// in float64. So the only roundings are those of s, of the costs, of m beyond 2^53, and of what is saved beyond 2^45 of m
+// (PackedEntry).
 #pragma once
 
 #include "strip_memory.cuh"
@@ -35,7 +36,7 @@ struct RobustTop {
   using T = typename S::Scalar;
   T m[S::kSteps], s[S::kSteps];
   double reference = 0;
-  bool wide = false;
+  bool exists = false, wide = false;
 
   __device__ __forceinline__ RobustTop() {
 #pragma unroll
@@ -48,6 +49,7 @@ struct RobustTop {
     load_group(edge.group(g), near, m);
     load_group(edge.group(g) + S::kSteps, near, s);
     reference = load(edge.references + g, near);
+    exists = true;
     if constexpr (sizeof(T) == 4) wide = packed(0).exists();
   }
   __device__ __forceinline__ PackedEntry packed(int t) const {
@@ -56,10 +58,8 @@ struct RobustTop {
   // For the general sweep, which reads either.
   __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : static_cast<double>(m[t]); }
   __device__ __forceinline__ T s_at(int t) const { return wide ? static_cast<T>(packed(t).s()) : s[t]; }
-  // An entry for an edge, from the plain sweep or the general one. s is brought to [1, 2): lanes do so once a stage, and a
-  // number that travels with the wavefront from strip to strip would never meet that.
-  __device__ __forceinline__ static void write(T* group, int t, Entry<T> entry) {
-    normalise(entry);
+  // An entry for an edge, from the plain sweep or the general one.
+  __device__ __forceinline__ static void write(T* group, int t, const Entry<T>& entry) {
     group[t] = entry.m;
     group[S::kSteps + t] = entry.s;
   }
@@ -71,16 +71,22 @@ struct RobustTop {
   }
 };
 
+// Brings every s of a lane to [1, 2). Once a chunk: a number that travels with the wavefront, from lane to lane and from strip
+// to strip, then passes no more than kSteps + 1 columns of lanes between two such times, in which s stays far from the ends of
+// float32's range. Once a stage would not do, since strips hand over in step with their stages.
+template <class S, typename M>
+__device__ __forceinline__ void normalise(Lane<S, M>& state) {
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) normalise(state.at(i));
+}
+
 // Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
 // of the nearest lane above that one has.
 template <class S, typename M>
 __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int lane, double top_reference) {
   M lowest = static_cast<M>(nowhere<S>());
 #pragma unroll
-  for (int i = 0; i <= S::kRows; ++i) {
-    normalise(state.at(i));
-    lowest = DeviceMath<M>::min(lowest, state.at(i).m);
-  }
+  for (int i = 0; i <= S::kRows; ++i) lowest = DeviceMath<M>::min(lowest, state.at(i).m);
   const bool reached = lowest < static_cast<M>(nowhere<S>()) / 2;
   const unsigned reached_lanes = __ballot_sync(kAllLanes, reached);
   if (reached) {

@@ -23,8 +23,6 @@ struct RobustState {
     reference = 0;
     is_wide = false;
   }
-  __device__ __forceinline__ double m(int i) const { return kWideExists && is_wide ? wide.at(i).m : narrow.at(i).m; }
-  __device__ __forceinline__ T s(int i) const { return kWideExists && is_wide ? wide.at(i).s : narrow.at(i).s; }
   __device__ __forceinline__ void renew(int lane, double top_reference) {
     if (kWideExists && is_wide)
       softdtw::renew(wide, reference, lane, top_reference);
@@ -47,14 +45,10 @@ struct RobustState {
     }
   }
   __device__ __forceinline__ void store(char* memory, int lane) const {
-    Snapshot<S> snapshot;
-#pragma unroll
-    for (int i = 0; i <= S::kRows; ++i) {
-      snapshot.m[i] = m(i);
-      snapshot.s[i] = s(i);
-    }
-    snapshot.reference = reference;
-    snapshot.store(memory, lane, nowhere<S>());
+    if (kWideExists && is_wide)
+      store(wide, memory, lane);
+    else
+      store(narrow, memory, lane);
   }
   __device__ __forceinline__ void load(const char* memory, int lane) {
     Snapshot<S> snapshot;
@@ -68,6 +62,15 @@ struct RobustState {
         narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
     }
     reference = snapshot.reference;
+  }
+
+ private:
+  template <typename M>
+  __device__ __forceinline__ void store(const Lane<S, M>& state, char* memory, int lane) const {
+    Entry<T, M> entries[S::kRows + 1];
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) entries[i] = state.at(i);
+    Snapshot<S>::store(memory, lane, entries, reference, nowhere<S>());
   }
 };
 
@@ -131,7 +134,7 @@ __device__ __forceinline__ void sweep_chunk(
     sweep_robust<false>(
         extent, place, lane, top, above, state.narrow,
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
-    if (__all_sync(kAllLanes, is_exact(state.narrow))) return;
+    if (__all_sync(kAllLanes, is_exact(state.narrow))) return normalise(state.narrow);
     state.narrow = before;
     state.become(true);
     width.fits = false;
@@ -139,10 +142,14 @@ __device__ __forceinline__ void sweep_chunk(
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
+  const auto general = [&](auto& lane_state) {
+    sweep_robust<true>(extent, place, lane, top, above, lane_state, cell, step);
+    normalise(lane_state);
+  };
   if constexpr (RobustState<S>::kWideExists)
-    sweep_robust<true>(extent, place, lane, top, above, state.wide, cell, step);
+    general(state.wide);
   else
-    sweep_robust<true>(extent, place, lane, top, above, state.narrow, cell, step);
+    general(state.narrow);
 }
 
 }  // namespace softdtw

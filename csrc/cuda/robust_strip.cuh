@@ -7,6 +7,13 @@
 
 namespace softdtw {
 
+// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
+template <class S>
+__device__ __forceinline__ double above_of(
+    const RobustTop<S>& top, const RobustState<S>& state, int lane, double lane_above) {
+  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
+}
+
 template <class S, class Tile>
 __device__ void robust_forward_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved,
@@ -45,7 +52,7 @@ __device__ void robust_forward_strip(
       width.start(state);
       if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
-    const double above = lane == 0 ? top.reference - state.reference : lane_above;
+    const double above = above_of(top, state, lane, lane_above);
     const bool plain = width.plain(
         recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
 
@@ -142,7 +149,7 @@ __device__ void robust_backward_strip(
         lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
         width.start(state);
       }
-      const double above = lane == 0 ? top.reference - state.reference : lane_above;
+      const double above = above_of(top, state, lane, lane_above);
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
           recurrences, extent, place, lane, top, above, plain, width, state,

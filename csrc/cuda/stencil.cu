@@ -14,7 +14,7 @@ namespace {
 constexpr int kMostWarps = 4;
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, 4) stencil_forward(
+__global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 4 : 2) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
     Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
@@ -104,16 +104,14 @@ struct Stencil {
     Verdict* verdicts = nullptr;
     if (linear_applies<S>(problem, saved != nullptr)) {
       verdicts = reinterpret_cast<Verdict*>(static_cast<char*>(scratch) + row_bytes(problem));
-      const cudaError_t error = with_tile<S, true>(problem, [&](auto tile) {
-        using Engine = LinearEngine<S, std::remove_pointer_t<decltype(tile)>>;
-        stencil_forward<Engine><<<blocks, dim3(kWarp, warps), 0, stream>>>(problem, value, kept, edges, verdicts);
-        return cudaGetLastError();
-      });
+      stencil_forward<LinearEngine<S, LinearTileOf<S>>>
+          <<<blocks, dim3(kWarp, warps), 0, stream>>>(problem, value, kept, edges, verdicts);
+      const cudaError_t error = cudaGetLastError();
       if (error != cudaSuccess) return error;
     }
     // A few rejected pairs leave the machine idle: two warps shorten their time, and cost little where there are many.
     const int robust_warps = verdicts != nullptr && sizes.strips > 1 ? std::max(warps, 2) : warps;
-    return with_tile<S, false>(problem, [&](auto tile) {
+    return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
       stencil_forward<Engine><<<blocks, dim3(kWarp, robust_warps), 0, stream>>>(problem, value, kept, edges, verdicts);
       return cudaGetLastError();
@@ -127,7 +125,7 @@ struct Stencil {
     const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      return with_tile<S, false>(problem, [&](auto tile) {
+      return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
             stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips), stream, problem, target, kept,

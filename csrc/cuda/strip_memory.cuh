@@ -115,8 +115,10 @@ struct Snapshot {
   T s[kEntries];
   double reference = 0;
 
-  // `nowhere` is m of a cell that no path reaches.
-  __device__ __forceinline__ void store(char* memory, int lane, double nowhere) const {
+  // `nowhere` is m of a cell that no path reaches. Of an M of float32 no other is as large as kFar.
+  template <typename M>
+  __device__ __forceinline__ static void store(
+      char* memory, int lane, const Entry<T, M> (&entries)[kEntries], double reference, double nowhere) {
     Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
     T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)
@@ -124,21 +126,23 @@ struct Snapshot {
     if constexpr (sizeof(T) == 8) {
 #pragma unroll
       for (int i = 0; i < kEntries; ++i) {
-        wholes[i * kWarp] = m[i];
-        fractions[i * kWarp] = s[i];
+        wholes[i * kWarp] = entries[i].m;
+        fractions[i * kWarp] = entries[i].s;
       }
     } else {
       bool fits = !kPacksReference || fabs(reference) < 5e11;
+      if constexpr (sizeof(M) == 8) {
 #pragma unroll
-      for (int i = 0; i < kEntries; ++i) fits = fits && (m[i] < kFar || m[i] >= nowhere / 2);
+        for (int i = 0; i < kEntries; ++i) fits = fits && (entries[i].m < kFar || entries[i].m >= nowhere / 2);
+      }
       const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
 #pragma unroll
       for (int i = 0; i < kEntries; ++i) {
-        int whole = static_cast<int>(fmin(m[i], static_cast<double>(kFar)));
-        unsigned word = __float_as_uint(s[i]) & 0x7fffffffu;
+        int whole = static_cast<int>(DeviceMath<M>::min(entries[i].m, static_cast<M>(kFar)));
+        unsigned word = __float_as_uint(entries[i].s) & 0x7fffffffu;
         if (kPacksReference) word = (word & 0x007fffffu) | (static_cast<unsigned>(bits >> 8 * i) & 0xffu) << 23;
         if (__builtin_expect(!fits, 0)) {
-          const PackedEntry packed = PackedEntry::of(m[i] + reference, s[i]);
+          const PackedEntry packed = PackedEntry::of(entries[i].m + reference, entries[i].s);
           whole = static_cast<int>(packed.low);
           word = packed.high;
         }

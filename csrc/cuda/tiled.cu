@@ -126,7 +126,7 @@ struct Tiled {
     const Edges<S> edges =
         saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
     const Tickets tickets(scratch, problem.batch, groups);
-    return with_tile<S, false>(problem, [&](auto tile) {
+    return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
       tiled_forward<Engine><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
           problem, value, kept, edges, tickets, groups);
@@ -147,7 +147,7 @@ struct Tiled {
     const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
     const Tickets tickets(scratch, problem.batch, groups);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      return with_tile<S, false>(problem, [&](auto tile) {
+      return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
             tiled_backward<Engine>, blocks, kBackwardWarps, stream, problem, target, kept, flows, tickets, groups);
