@@ -20,51 +20,49 @@ struct Factor {
   Factor() = default;
   __device__ __forceinline__ explicit Factor(float a) {
 #if __CUDA_ARCH__ >= 800
-    high = rounded(a);
-    low = rounded(a - high);
-  }
-  __device__ __forceinline__ static float rounded(float a) {
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
-    return __uint_as_float(bits);
-  }
+    // Rounded to 11 bits; the tensor cores cut `low` off by themselves. A NaN may get lost in `high`, never in `low`.
+    high = __uint_as_float((__float_as_uint(a) + 0x1000u) & 0xffffe000u);
+    low = a - high;
 #else
     high = a;
     low = 0;
-  }
 #endif
+  }
 };
 
-#if __CUDA_ARCH__ >= 800
-__device__ __forceinline__ void multiply_tf32(
-    float (&sum)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)),
-        "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
-}
-#endif
+using Sums = float[4];
 
-// sum += left right.
-__device__ __forceinline__ void multiply_add(float (&sum)[4], const Factor (&left)[4], const Factor (&right)[2]) {
+// sums[i] += left[i] right[i] for several independent sums, so that the tensor cores, which add slowly, need not wait.
+template <int kCount>
+__device__ __forceinline__ void multiply_add(
+    Sums (&sums)[kCount], const Factor (*const (&left)[kCount])[4], const Factor (*const (&right)[kCount])[2]) {
 #if __CUDA_ARCH__ >= 800
-  multiply_tf32(sum, left[0].low, left[1].low, left[2].low, left[3].low, right[0].high, right[1].high);
-  multiply_tf32(sum, left[0].high, left[1].high, left[2].high, left[3].high, right[0].low, right[1].low);
-  multiply_tf32(sum, left[0].high, left[1].high, left[2].high, left[3].high, right[0].high, right[1].high);
-#else
-  const int lane = threadIdx.x, group = lane / 4, member = lane % 4;
 #pragma unroll
-  for (int k = 0; k < 8; ++k) {
-    const int half = k / 4;
-    const float upper = __shfl_sync(kAllLanes, left[2 * half].high, 4 * group + k % 4);
-    const float lower = __shfl_sync(kAllLanes, left[2 * half + 1].high, 4 * group + k % 4);
+  for (int term = 0; term < 3; ++term)
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float column = __shfl_sync(kAllLanes, right[half].high, 4 * (2 * member + i) + k % 4);
-      sum[i] = fmaf(upper, column, sum[i]);
-      sum[2 + i] = fmaf(lower, column, sum[2 + i]);
+    for (int i = 0; i < kCount; ++i) {
+      const auto a = [&](int j) { return __float_as_uint(term == 0 ? (*left[i])[j].low : (*left[i])[j].high); };
+      const auto b = [&](int j) { return __float_as_uint(term == 1 ? (*right[i])[j].low : (*right[i])[j].high); };
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+          : "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
+          : "r"(a(0)), "r"(a(1)), "r"(a(2)), "r"(a(3)), "r"(b(0)), "r"(b(1)));
     }
-  }
+#else
+  const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const int half = k / 4;
+      const float upper = __shfl_sync(kAllLanes, (*left[i])[2 * half].high, 4 * group + k % 4);
+      const float lower = __shfl_sync(kAllLanes, (*left[i])[2 * half + 1].high, 4 * group + k % 4);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const float column = __shfl_sync(kAllLanes, (*right[i])[half].high, 4 * (2 * member + j) + k % 4);
+        sums[i][j] = fmaf(upper, column, sums[i][j]);
+        sums[i][2 + j] = fmaf(lower, column, sums[i][2 + j]);
+      }
+    }
 #endif
 }
 

@@ -71,13 +71,13 @@ __global__ void __launch_bounds__(2 * kWarp * kForwardStrips, 2) product_forward
   }
   Channel& channel = own_channel<false>();
   const Surroundings<S> around(extent, index);
-  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair);
+  StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
   const int chunks = chunks_of<false>(around, saved.snapshots != nullptr);
   for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
     // The chunk that left the slot's last batch behind.
     const int behind = batch - kBatches + kEarlyBatches;
     if (behind >= 0) channel.swept[Channel::slot(behind)].wait(behind / kBatches);
-    costs.fill(channel, batch);
+    costs.fill(batch, batch + 1);
     if (batch >= 0) channel.filled[Channel::slot(batch)].arrive();
   }
 }
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backwa
   chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
   Channel& channel = own_channel<true>();
   const Surroundings<S> around(extent, index);
-  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair);
+  StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
   StripGradient sums(problem, gradient, extent, around.strip, block.pair, chain);
   const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;
   // Fills kBatches batches, then one for every one that the sweep has left behind.
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backwa
       sums.add(channel, behind--);
     }
     if (batch >= -kEarlyBatches) {
-      costs.fill(channel, batch);
+      costs.fill(batch, batch - 1);
       channel.filled[Channel::slot(batch)].arrive();
     }
   }

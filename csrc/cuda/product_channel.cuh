@@ -66,6 +66,7 @@ struct __align__(16) Channel {
   static constexpr int kRows = ProductShape::kStripRows;
   float ring[kRingColumns * kRows];
   float reach[kRingColumns / ProductShape::kSteps];  // per group of columns: no cost is larger; NaN if one is NaN
+  float norms[kRows];                                // the product warp's own note: |x|^2 of every row
   Gate filled[kBatches], swept[kBatches];            // per batch, opened by the product warp and by the sweep
   int first_column;                                  // the sweep's own note
 

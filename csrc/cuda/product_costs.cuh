@@ -58,19 +58,22 @@ class StripCosts {
   const Strip<S> strip;
   const int group, member;
   const float* const origin;
-  float norms[2 * kTiles];  // of rows group + 8 i
+  Channel& channel;
+  float4 ahead[kBatchGroups];  // the first coordinates of the columns from first_ahead on
+  int first_ahead = -1;
 
  public:
-  __device__ StripCosts(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair)
+  __device__ StripCosts(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Channel& channel_)
       : x(problem.x, pair, extent.n, problem.dim),
         y(problem.y, pair, extent.m, problem.dim),
         strip(strip_),
         group(threadIdx.x / 4),
         member(threadIdx.x % 4),
-        origin(x.at(strip.first_row + S::kStripRows / 2)) {
+        origin(x.at(strip.first_row + S::kStripRows / 2)),
+        channel(channel_) {
     if (x.dim < kMatrixDims) return;
-#pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) norms[i] = 0;
+    float norms[2 * kTiles] = {};  // of rows group + 8 i
 #pragma unroll 1
     for (int d = 4 * member; d < x.dim; d += 16) {
       const float4 from = load_four<kFours>(origin, d, x.dim);
@@ -79,11 +82,16 @@ class StripCosts {
         norms[i] = add_square(load_four<kFours>(x.at(strip.first_row + 8 * i + group), d, x.dim) - from, norms[i]);
     }
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) norms[i] = sum_of_group(norms[i]);
+    for (int i = 0; i < 2 * kTiles; ++i) {
+      const float norm = sum_of_group(norms[i]);
+      if (member == 0) channel.norms[8 * i + group] = norm;
+    }
+    __syncwarp();
   }
 
   // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them, and E is 0 there.
-  __device__ void fill(Channel& channel, int batch) const {
+  // `next` is the batch to be filled after this one.
+  __device__ void fill(int batch, int next) {
     const int first = strip.first_column + batch * kBatchColumns, slot = Channel::slot(batch);
     float greatest[kBatchGroups] = {};
     if (batch < 0 || first >= strip.end_column) {
@@ -91,13 +99,13 @@ class StripCosts {
         channel.ring[slot * kBatchColumns * S::kStripRows + i] = 0;
     } else {
       unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
-      if (x.dim >= kMatrixDims) left = fill_from_products(channel, first, slot, greatest);
+      if (x.dim >= kMatrixDims) left = fill_from_products(first, strip.first_column + next * kBatchColumns, slot, greatest);
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         if ((left >> tile & 1) == 0) continue;
         float costs[kBatchGroups][4];
         differences(tile, first, costs);
-        store(channel, tile, first, slot, costs, greatest);
+        store(tile, first, slot, costs, greatest);
       }
     }
 #pragma unroll
@@ -109,39 +117,52 @@ class StripCosts {
   }
 
  private:
-  // Returns the tiles that were left out because something cancelled in them.
-  __device__ __forceinline__ unsigned fill_from_products(
-      Channel& channel, int first, int slot, float (&greatest)[kBatchGroups]) const {
+  __device__ __forceinline__ const float* column(int first, int h) const {
+    return y.at(max(0, first + 8 * h + group / 2 + group % 2 * 4));
+  }
+  // Returns the tiles that were left out because something cancelled in them. Loads are started well before their use: those
+  // of a tile's rows a tile before, those of columns 16 dimensions before, and the first ones a batch before.
+  __device__ __forceinline__ unsigned fill_from_products(int first, int next, int slot, float (&greatest)[kBatchGroups]) {
     float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
-    const float* columns[kBatchGroups];
+    const auto rows = [&](int tile, int d, int below) {
+      return load_four<kFours>(x.at(strip.first_row + tile * kTileRows + group + below), d, x.dim);
+    };
+    if (first_ahead != first)
 #pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h) columns[h] = y.at(first + 8 * h + group / 2 + group % 2 * 4);
+      for (int h = 0; h < kBatchGroups; ++h) ahead[h] = load_four<kFours>(column(first, h), 4 * member, x.dim);
+    float4 upper_ahead = rows(0, 4 * member, 0), lower_ahead = rows(0, 4 * member, 8);
 #pragma unroll 1
     for (int d = 4 * member; d - 4 * member < x.dim; d += 16) {
       const float4 from = load_four<kFours>(origin, d, x.dim);
+      const bool is_last = d - 4 * member + 16 >= x.dim;
       Factor right[kBatchGroups][2][2];
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h) {
-        const float4 four = load_four<kFours>(columns[h], d, x.dim) - from;
+        const float4 four = ahead[h] - from;
+        ahead[h] = load_four<kFours>(column(is_last ? next : first, h), is_last ? 4 * member : d + 16, x.dim);
         y_norms[h] = add_square(four, y_norms[h]);
         right[h][0][0] = Factor(four.x), right[h][0][1] = Factor(four.y);
         right[h][1][0] = Factor(four.z), right[h][1][1] = Factor(four.w);
       }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        // With many small loads no registers are left to start those of all tiles at once.
-        if (!kFours) asm volatile("" ::: "memory");
-        const int row = strip.first_row + tile * kTileRows + group;
-        const float4 upper = load_four<kFours>(x.at(row), d, x.dim) - from, lower = load_four<kFours>(x.at(row + 8), d, x.dim) - from;
+        const float4 upper = upper_ahead - from, lower = lower_ahead - from;
+        const int next_tile = (tile + 1) % kTiles, next_d = next_tile == 0 ? d + 16 : d;
+        upper_ahead = rows(next_tile, next_d, 0), lower_ahead = rows(next_tile, next_d, 8);
         const Factor left[2][4] = {
             {Factor(upper.x), Factor(lower.x), Factor(upper.y), Factor(lower.y)},
             {Factor(upper.z), Factor(lower.z), Factor(upper.w), Factor(lower.w)}};
+        // Tensor cores cut off what they round, so long sums in them drift: these are short.
+        Sums parts[2 * kBatchGroups] = {};
+        multiply_add<2 * kBatchGroups>(
+            parts, {&left[0], &left[0], &left[1], &left[1]}, {&right[0][0], &right[1][0], &right[0][1], &right[1][1]});
 #pragma unroll
-        for (int step = 0; step < 2; ++step)
+        for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-          for (int h = 0; h < kBatchGroups; ++h) multiply_add(sums[tile][h], left[step], right[h][step]);
+          for (int i = 0; i < 4; ++i) sums[tile][h][i] += parts[h][i] + parts[kBatchGroups + h][i];
       }
     }
+    first_ahead = next;
     unsigned cancelled = 0;
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) y_norms[h] = sum_of_group(y_norms[h]);
@@ -154,12 +175,12 @@ class StripCosts {
         for (int i = 0; i < 4; ++i) {
           // The sum's column 2 member + i belongs to the group of that number.
           const float magnitude =
-              norms[2 * tile + i / 2] + __shfl_sync(kAllLanes, y_norms[h], 4 * (2 * member + i % 2));
+              channel.norms[8 * (2 * tile + i / 2) + group] + __shfl_sync(kAllLanes, y_norms[h], 4 * (2 * member + i % 2));
           sums[tile][h][i] = fmaf(-2.0f, sums[tile][h][i], magnitude);
           exact = exact && sums[tile][h][i] >= kCancelled * magnitude && magnitude < INFINITY;
         }
       if (__all_sync(kAllLanes, exact))
-        store(channel, tile, first, slot, sums[tile], greatest);
+        store(tile, first, slot, sums[tile], greatest);
       else
         cancelled |= 1u << tile;
     }
@@ -193,8 +214,7 @@ class StripCosts {
   }
 
   __device__ __forceinline__ void store(
-      Channel& channel, int tile, int first, int slot, const float (&costs)[kBatchGroups][4],
-      float (&greatest)[kBatchGroups]) const {
+      int tile, int first, int slot, const float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
     const int row = tile * kTileRows + group;
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h)

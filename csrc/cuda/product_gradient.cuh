@@ -13,7 +13,7 @@
 namespace softdtw {
 
 constexpr float kNegligible = 5.421011e-20f;  // 2^-64
-constexpr int kBlockDims = 32;                // dimensions whose sums a warp holds at once
+constexpr int kBlockDims = 32, kEights = kBlockDims / 8;  // dimensions whose sums a warp holds at once
 
 // Whom the product warp of a strip waits for, before it adds to dy, and who waits for it. What is published grows from right to
 // left: how many groups lie between `start`, a group beyond any strip's last one, and the last one done.
@@ -80,40 +80,50 @@ class StripGradient {
       const float sum = sum_of_group(row_sums[i]);
 #pragma unroll 1
       for (int d = threadIdx.x; d - static_cast<int>(threadIdx.x) < x.dim; d += kWarp) {
-        const float from = d < x.dim ? __ldg(origin + d) : 0.0f;
+        const bool inside = d < x.dim;
+        const float from = inside ? __ldg(origin + d) : 0.0f;
+        float products[8], moved[8];
+#pragma unroll
+        for (int g = 0; g < 8; ++g) {
+          const int row = strip.first_row + 8 * i + g;
+          products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
+          moved[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
+        }
 #pragma unroll
         for (int g = 0; g < 8; ++g) {
           const int row = strip.first_row + 8 * i + g;
           const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
-          if (row >= x.count || d >= x.dim) continue;
-          float& out = dx.at(row, d);
-          out = scale * fmaf(weight, __ldg(x.at(row) + d) - from, -out);
+          if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, moved[g], -products[g]);
         }
       }
     }
   }
 
  private:
-  // Coordinates of a vector, moved: dimensions first_dim + 8 i + group; 0 past the last one.
+  // Coordinates of a vector, moved by `from`: dimensions first_dim + 8 i + group; 0 past the last one.
   __device__ __forceinline__ void load(
-      const Vectors& series, const float* vector, int first_dim, const float (&from)[4], float (&values)[4]) const {
+      const float* vector, int first_dim, const float (&from)[kEights], float (&values)[kEights]) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kEights; ++i) {
       const int d = first_dim + 8 * i + group;
-      values[i] = d < series.dim ? __ldg(vector + d) - from[i] : 0.0f;
+      values[i] = d < x.dim ? __ldg(vector + d) - from[i] : 0.0f;
     }
   }
-  __device__ __forceinline__ void load_origin(int first_dim, float (&from)[4]) const {
+  // sums[i] += left (upper[i], lower[i]) for the dimensions that there are, two blocks of eight at a time.
+  __device__ __forceinline__ void multiply(
+      Sums (&sums)[kEights], int first_dim, const Factor (&left)[4], const float (&upper)[kEights],
+      const float (&lower)[kEights]) const {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int d = first_dim + 8 * i + group;
-      from[i] = d < x.dim ? __ldg(origin + d) : 0.0f;
+    for (int i = 0; i < kEights; i += 2) {
+      if (first_dim + 8 * i >= x.dim) continue;
+      const Factor right[2][2] = {{Factor(upper[i]), Factor(lower[i])}, {Factor(upper[i + 1]), Factor(lower[i + 1])}};
+      multiply_add<2>(reinterpret_cast<Sums(&)[2]>(sums[i]), {&left, &left}, {&right[0], &right[1]});
     }
   }
 
   // sum_j E y_j for the rows of a tile and the columns of a batch.
   __device__ __forceinline__ void add_to_x(Channel& channel, int tile, int first, int ring_column) const {
-    const int row = tile * kTileRows + group;
+    const int row = tile * kTileRows + group, own_row = strip.first_row + row;
     Factor left[kBatchGroups][4];
     const float* columns[kBatchGroups][2];
 #pragma unroll
@@ -127,24 +137,28 @@ class StripGradient {
       }
 #pragma unroll 1
     for (int first_dim = 0; first_dim < x.dim; first_dim += kBlockDims) {
-      float from[4], sums[4][4] = {};
-      load_origin(first_dim, from);
+      const int own_dim = first_dim + 2 * member;
+      float* const out = dx.data + own_row * dx.row_stride + own_dim;
+      const auto for_each_sum = [&](auto&& f) {
+#pragma unroll
+        for (int i = 0; i < kEights; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            if (own_row + j / 2 * 8 < x.count && own_dim + 8 * i + j % 2 < x.dim)
+              f(i, j, (out + j / 2 * 8 * dx.row_stride)[8 * i + j % 2]);
+      };
+      float from[kEights] = {};
+      Sums sums[kEights] = {}, before[kEights];
+      load(origin, first_dim, from, from);
+      for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h) {
-        float upper[4], lower[4];
-        load(y, columns[h][0], first_dim, from, upper);
-        load(y, columns[h][1], first_dim, from, lower);
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          if (first_dim + 8 * i < x.dim) multiply_add(sums[i], left[h], {Factor(upper[i]), Factor(lower[i])});
+        float upper[kEights], lower[kEights];
+        load(columns[h][0], first_dim, from, upper);
+        load(columns[h][1], first_dim, from, lower);
+        multiply(sums, first_dim, left[h], upper, lower);
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int own_row = strip.first_row + row + j / 2 * 8, d = first_dim + 8 * i + 2 * member + j % 2;
-          if (own_row < x.count && d < x.dim) dx.at(own_row, d) += sums[i][j];
-        }
+      for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
     }
   }
 
@@ -156,8 +170,9 @@ class StripGradient {
     if (tiles != 0) {
 #pragma unroll 1
       for (int first_dim = 0; first_dim < x.dim; first_dim += kBlockDims) {
-        float from[4], sums[4][4] = {}, column_sums[2] = {};
-        load_origin(first_dim, from);
+        float from[kEights] = {}, column_sums[2] = {};
+        Sums sums[kEights] = {};
+        load(origin, first_dim, from, from);
 #pragma unroll 1
         for (int tile = 0; tile < kTiles; ++tile) {
           if ((tiles >> tile & 1) == 0) continue;
@@ -169,29 +184,33 @@ class StripGradient {
             column_sums[0] += e0.x + e0.y;
             column_sums[1] += e1.x + e1.y;
             const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};
-            float upper[4], lower[4];
-            load(x, x.at(strip.first_row + row), first_dim, from, upper);
-            load(x, x.at(strip.first_row + row + 1), first_dim, from, lower);
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-              if (first_dim + 8 * i < x.dim) multiply_add(sums[i], left, {Factor(upper[i]), Factor(lower[i])});
+            float upper[kEights], lower[kEights];
+            load(x.at(strip.first_row + row), first_dim, from, upper);
+            load(x.at(strip.first_row + row + 1), first_dim, from, lower);
+            multiply(sums, first_dim, left, upper, lower);
           }
         }
         column_sums[0] = sum_of_group(column_sums[0]);
         column_sums[1] = sum_of_group(column_sums[1]);
+        const int column = first + group, own_dim = first_dim + 2 * member;
+        float* const out = dy.data + column * dy.row_stride + own_dim;
+        const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
+        const auto for_each_sum = [&](auto&& f) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
+          for (int i = 0; i < kEights; ++i)
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int column = first + group + j / 2 * 8, d = first_dim + 8 * i + 2 * member + j % 2;
-            if (column >= y.count || d >= x.dim) continue;
-            float* const out = &dy.at(column, d);
-            const float moved = __ldg(y.at(column) + d) - __ldg(origin + d);
-            *out = fmaf(scale, fmaf(column_sums[j / 2], moved, -sums[i][j]), __ldcg(out));
-          }
+            for (int j = 0; j < 4; ++j)
+              if (column + j / 2 * 8 < y.count && own_dim + 8 * i + j % 2 < x.dim)
+                f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
+        };
+        for_each_sum([&](int i, int j, float& sum) {
+          const float moved = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
+          sums[i][j] = fmaf(scale, fmaf(column_sums[j / 2], moved, -sums[i][j]), __ldcg(&sum));
+        });
+        for_each_sum([&](int i, int j, float& sum) { sum = sums[i][j]; });
       }
+      __threadfence();
     }
-    __threadfence();
     __syncwarp();
     if (threadIdx.x == 0) chain.publish(progress_of(is_last, chain.start - first_group));
   }
