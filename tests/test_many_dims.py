@@ -12,9 +12,9 @@ import pytest
 import torch
 from cases import normal, numpy64, run
 
-from torchsoftdtw import soft_dtw
+from torchsoftdtw import ops, selection, soft_dtw
 
-DIMS = [2, 3, 8, 15, 16, 17, 64, 100, 300]
+DIMS = [2, 3, 8, 11, 16, 17, 64, 100, 300]
 OPTIONS = {
     "plain": {},
     "lengths": {"x_lengths": [71, 1, 64], "y_lengths": [5, 90, 37]},
@@ -174,6 +174,29 @@ def test_vectors_that_are_not_aligned(template, dim):
     ):
         for a, b in zip(run(template, view(x), view(y)), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dim", [7, 8, 16])
+def test_fakes_know_what_is_saved_and_how_gradients_lie_in_memory(template, dim):
+    for batch, n, m, bandwidth in ((2, 65, 300, -1), (1, 500, 129, 9)):
+        x, y = (torch.zeros(batch, length, dim, device=template.device) for length in (n, m))
+        plan = selection.plan(template.name, n, m, batch, dim, x.dtype, x.device)
+        shared = (None, None, None, bandwidth, 0.7, 0.0, "sqeuclidean", *plan)
+        value, saved = ops.forward(x, y, *shared, True)
+        arguments = (torch.ones_like(value), x, y, value, saved)
+        real = ops.backward(*arguments, *shared, True, True)
+        with torch._subclasses.FakeTensorMode() as mode:
+            fakes = [mode.from_tensor(t) for t in arguments]
+            assert ops.forward(fakes[1], fakes[2], *shared, True)[1].shape == saved.shape
+            fake = ops.backward(*fakes, *shared, True, True)
+        assert [(t.shape, t.stride()) for t in fake] == [(t.shape, t.stride()) for t in real]
+
+
+@pytest.mark.parametrize("dim", [8, 16, 40])
+def test_identical_series_matched_one_to_one_have_no_gradient(template, dim):
+    x = normal(2, 130, dim, seed=1, dtype=torch.float32)
+    _, grad_x, grad_y = run(template, x, x.clone(), 1e-3, bandwidth=0)
+    assert np.all(grad_x == 0) and np.all(grad_y == 0)
 
 
 @pytest.mark.cuda

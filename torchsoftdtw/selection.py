@@ -18,7 +18,8 @@ FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
 TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
 TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise
 FLOAT64_ROWS = 2
-PRODUCT_DIMS = 2  # from so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
+# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
+PRODUCT_DIMS = {"stencil": 16, "tiled": 8}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread
 
 
@@ -90,4 +91,5 @@ def rows_per_thread(kernel, n, batch, dim, dtype):
 
 def by_products(kernel, cost, dim, dtype):
     """Whether costs and gradients come from matrix products, as csrc/cuda/products.h decides."""
-    return kernel in ("stencil", "tiled") and cost == "sqeuclidean" and dtype == torch.float32 and dim >= PRODUCT_DIMS
+    known = kernel in PRODUCT_DIMS and cost == "sqeuclidean" and dtype == torch.float32
+    return known and dim >= PRODUCT_DIMS[kernel]

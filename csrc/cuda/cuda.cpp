@@ -37,8 +37,8 @@ void check(cudaError_t error, const char* kernel, const char* direction) {
 
 struct CudaBackend {
   static Order order(const Tensor& series, Cost cost, const Plan& plan) {
-    const bool products = series.scalar_type() == ScalarType::Float && plan.kernel != "diagonal" && series.dim() == 3 &&
-                          by_products(cost, series.size(2));
+    const bool products = series.scalar_type() == ScalarType::Float && series.dim() == 3 &&
+                          by_products(cost, series.size(2), variant_of<float>(plan).product_dims);
     return products ? Order::kVectors : Order::kDimensionMajor;
   }
 

@@ -1,5 +1,5 @@
-// Squared Euclidean costs and their gradients from matrix products, beside the sweep: series of float32 with more than one
-// dimension, under the names stencil and tiled alike.
+// Squared Euclidean costs and their gradients from matrix products, beside the sweep: series of float32 with many dimensions,
+// under the names stencil and tiled alike.
 //
 // Threads to work: a block of 2 W warps takes a ticket (tickets.cuh), which stands for W consecutive strips of 64 rows
 // (strip.cuh) of one pair. Each strip has a sweep warp, which is the robust engine's, and a product warp, which computes the
@@ -18,7 +18,9 @@ namespace softdtw {
 namespace {
 
 using S = ProductShape;
-constexpr int kForwardStrips = 4, kBackwardStrips = 2;  // of a block, at most
+constexpr int kForwardStrips = 4, kBackwardStrips = 2;   // of a block, at most
+constexpr int kForwardBlocks = 2, kBackwardBlocks = 3;   // of a multiprocessor
+constexpr int64_t kFewStrips = 512;
 
 // A block's strips of a pair. Groups of strips count from the pair's first one in forward and from its last in backward.
 struct Block {
@@ -43,7 +45,7 @@ struct Block {
 };
 
 template <bool kFours>
-__global__ void __launch_bounds__(2 * kWarp * kForwardStrips, 2) product_forward(
+__global__ void __launch_bounds__(2 * kWarp * kForwardStrips, kForwardBlocks) product_forward(
     const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
     int64_t groups) {
   __shared__ Progress words[kForwardStrips];
@@ -71,13 +73,13 @@ __global__ void __launch_bounds__(2 * kWarp * kForwardStrips, 2) product_forward
   }
   Channel& channel = own_channel<false>();
   const Surroundings<S> around(extent, index);
-  StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
+  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
   const int chunks = chunks_of<false>(around, saved.snapshots != nullptr);
   for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
     // The chunk that left the slot's last batch behind.
     const int behind = batch - kBatches + kEarlyBatches;
     if (behind >= 0) channel.swept[Channel::slot(behind)].wait(behind / kBatches);
-    costs.fill(batch, batch + 1);
+    costs.fill(batch);
     if (batch >= 0) channel.filled[Channel::slot(batch)].arrive();
   }
 }
@@ -90,7 +92,7 @@ __device__ void spoil(const View<float>& out, int64_t pair, int64_t rows, int64_
 }
 
 template <bool kFours>
-__global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backward(
+__global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, kBackwardBlocks) product_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     Flows<S> flows, Tickets sweep_tickets, Tickets product_tickets, int64_t groups) {
   __shared__ Progress sweep_words[kBackwardStrips], product_words[kBackwardStrips];
@@ -124,7 +126,7 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backwa
   chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
   Channel& channel = own_channel<true>();
   const Surroundings<S> around(extent, index);
-  StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
+  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
   StripGradient sums(problem, gradient, extent, around.strip, block.pair, chain);
   const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;
   // Fills kBatches batches, then one for every one that the sweep has left behind.
@@ -134,7 +136,7 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backwa
       sums.add(channel, behind--);
     }
     if (batch >= -kEarlyBatches) {
-      costs.fill(batch, batch - 1);
+      costs.fill(batch);
       channel.filled[Channel::slot(batch)].arrive();
     }
   }
@@ -143,9 +145,11 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, 3) product_backwa
 
 int64_t groups_of(const Sizes<S>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
 
-// Strips of a block: with few, a problem of few strips spreads over more multiprocessors.
+// Strips of a block: fewer where the blocks would not fill the device.
 int strips_per_block(const Problem<float>& problem, int most) {
-  return static_cast<int>(std::min<int64_t>(most, Sizes<S>(problem).strips));
+  const int64_t strips = Sizes<S>(problem).strips;
+  const int64_t wanted = problem.batch * strips < kFewStrips ? std::min(most, 2) : most;
+  return static_cast<int>(std::min(wanted, strips));
 }
 
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -154,12 +158,24 @@ bool reads_fours(const Problem<float>& problem) {
   return softdtw::reads_fours(problem.x, problem.dim) && softdtw::reads_fours(problem.y, problem.dim);
 }
 
+// Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
 template <class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, int64_t blocks, int strips, int strip_bytes, cudaStream_t stream, const Arguments&... arguments) {
+    Kernel kernel, int64_t blocks, int most_blocks, int strips, int strip_bytes, cudaStream_t stream,
+    const Arguments&... arguments) {
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+  constexpr int kOwnBytes = 2048;  // of a block, beside the dynamic ones
   const int bytes = strips * strip_bytes;
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  int device = 0, processors = 1, all_bytes = 1;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (error != cudaSuccess) return error;
+  const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
+  const int64_t share = std::min<int64_t>((100 * resident * (bytes + kOwnBytes) + all_bytes - 1) / all_bytes, 100);
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
   kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, 2 * strips), bytes, stream>>>(arguments...);
   return cudaGetLastError();
@@ -192,7 +208,7 @@ cudaError_t Products::forward(
   const Edges<S> edges =
       saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
   return launch(
-      reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch, strips, sizeof(Channel), stream, problem, value, kept, edges,
+      reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch, kForwardBlocks * kForwardStrips / strips, strips, sizeof(Channel), stream, problem, value, kept, edges,
       Tickets(scratch, problem.batch, groups), groups);
 }
 
@@ -207,7 +223,7 @@ cudaError_t Products::backward(
   const Flows<S> flows(reinterpret_cast<float*>(memory + 2 * bytes), problem.batch, sizes);
   const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
   return launch(
-      reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)), stream,
+      reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch, kBackwardBlocks * kBackwardStrips / strips, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)), stream,
       problem, gradient, kept, flows, Tickets(scratch, problem.batch, groups),
       Tickets(memory + bytes, problem.batch, groups), groups);
 }

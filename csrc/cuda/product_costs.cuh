@@ -59,8 +59,6 @@ class StripCosts {
   const int group, member;
   const float* const origin;
   Channel& channel;
-  float4 ahead[kBatchGroups];  // the first coordinates of the columns from first_ahead on
-  int first_ahead = -1;
 
  public:
   __device__ StripCosts(
@@ -90,8 +88,7 @@ class StripCosts {
   }
 
   // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them, and E is 0 there.
-  // `next` is the batch to be filled after this one.
-  __device__ void fill(int batch, int next) {
+  __device__ void fill(int batch) const {
     const int first = strip.first_column + batch * kBatchColumns, slot = Channel::slot(batch);
     float greatest[kBatchGroups] = {};
     if (batch < 0 || first >= strip.end_column) {
@@ -99,7 +96,7 @@ class StripCosts {
         channel.ring[slot * kBatchColumns * S::kStripRows + i] = 0;
     } else {
       unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
-      if (x.dim >= kMatrixDims) left = fill_from_products(first, strip.first_column + next * kBatchColumns, slot, greatest);
+      if (x.dim >= kMatrixDims) left = fill_from_products(first, slot, greatest);
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         if ((left >> tile & 1) == 0) continue;
@@ -117,29 +114,28 @@ class StripCosts {
   }
 
  private:
-  __device__ __forceinline__ const float* column(int first, int h) const {
-    return y.at(max(0, first + 8 * h + group / 2 + group % 2 * 4));
-  }
   // Returns the tiles that were left out because something cancelled in them. Loads are started well before their use: those
-  // of a tile's rows a tile before, those of columns 16 dimensions before, and the first ones a batch before.
-  __device__ __forceinline__ unsigned fill_from_products(int first, int next, int slot, float (&greatest)[kBatchGroups]) {
+  // of a tile's rows a tile before, those of columns 16 dimensions before.
+  __device__ __forceinline__ unsigned fill_from_products(int first, int slot, float (&greatest)[kBatchGroups]) const {
     float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
     const auto rows = [&](int tile, int d, int below) {
       return load_four<kFours>(x.at(strip.first_row + tile * kTileRows + group + below), d, x.dim);
     };
-    if (first_ahead != first)
+    const auto columns = [&](int h, int d) {
+      return load_four<kFours>(y.at(first + 8 * h + group / 2 + group % 2 * 4), d, x.dim);
+    };
+    float4 ahead[kBatchGroups];
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) ahead[h] = load_four<kFours>(column(first, h), 4 * member, x.dim);
+    for (int h = 0; h < kBatchGroups; ++h) ahead[h] = columns(h, 4 * member);
     float4 upper_ahead = rows(0, 4 * member, 0), lower_ahead = rows(0, 4 * member, 8);
 #pragma unroll 1
     for (int d = 4 * member; d - 4 * member < x.dim; d += 16) {
       const float4 from = load_four<kFours>(origin, d, x.dim);
-      const bool is_last = d - 4 * member + 16 >= x.dim;
       Factor right[kBatchGroups][2][2];
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h) {
         const float4 four = ahead[h] - from;
-        ahead[h] = load_four<kFours>(column(is_last ? next : first, h), is_last ? 4 * member : d + 16, x.dim);
+        ahead[h] = columns(h, d + 16);
         y_norms[h] = add_square(four, y_norms[h]);
         right[h][0][0] = Factor(four.x), right[h][0][1] = Factor(four.y);
         right[h][1][0] = Factor(four.z), right[h][1][1] = Factor(four.w);
@@ -154,7 +150,7 @@ class StripCosts {
             {Factor(upper.z), Factor(lower.z), Factor(upper.w), Factor(lower.w)}};
         // Tensor cores cut off what they round, so long sums in them drift: these are short.
         Sums parts[2 * kBatchGroups] = {};
-        multiply_add<2 * kBatchGroups>(
+        multiply_add<3, 2 * kBatchGroups>(
             parts, {&left[0], &left[0], &left[1], &left[1]}, {&right[0][0], &right[1][0], &right[0][1], &right[1][1]});
 #pragma unroll
         for (int h = 0; h < kBatchGroups; ++h)
@@ -162,7 +158,6 @@ class StripCosts {
           for (int i = 0; i < 4; ++i) sums[tile][h][i] += parts[h][i] + parts[kBatchGroups + h][i];
       }
     }
-    first_ahead = next;
     unsigned cancelled = 0;
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) y_norms[h] = sum_of_group(y_norms[h]);

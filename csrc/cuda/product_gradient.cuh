@@ -117,7 +117,7 @@ class StripGradient {
     for (int i = 0; i < kEights; i += 2) {
       if (first_dim + 8 * i >= x.dim) continue;
       const Factor right[2][2] = {{Factor(upper[i]), Factor(lower[i])}, {Factor(upper[i + 1]), Factor(lower[i + 1])}};
-      multiply_add<2>(reinterpret_cast<Sums(&)[2]>(sums[i]), {&left, &left}, {&right[0], &right[1]});
+      multiply_add<4, 2>(reinterpret_cast<Sums(&)[2]>(sums[i]), {&left, &left}, {&right[0], &right[1]});
     }
   }
 

@@ -5,13 +5,13 @@
 
 namespace softdtw {
 
+// From so many dimensions on: with many short pairs, which are stencil's, the sweep's own costs stay faster for longer.
 // Mirrored in torchsoftdtw/selection.py.
-constexpr int64_t kProductDims = 2;
+constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 8;
 
-inline bool by_products(Cost cost, int64_t dim) {
-  return cost == Cost::kSqEuclidean && dim >= kProductDims && dim < int64_t{1} << 30;
+inline bool by_products(Cost cost, int64_t dim, int64_t least) {
+  return cost == Cost::kSqEuclidean && dim >= least && dim < int64_t{1} << 30;
 }
-inline bool by_products(const Problem<float>& problem) { return by_products(problem.cost, problem.dim); }
 
 struct Products {
   static int64_t saved_bytes(const Problem<float>& problem);

@@ -142,7 +142,7 @@ struct Tiled {
 
 template <typename T>
 Variant<T> tiled_variant() {
-  return strip_variant<T, Tiled>("tiled");
+  return strip_variant<T, Tiled, kTiledProductDims>("tiled");
 }
 template Variant<float> tiled_variant<float>();
 template Variant<double> tiled_variant<double>();
