@@ -88,8 +88,7 @@ __device__ __forceinline__ float greatest_of_warp(float a) {
 #if __CUDA_ARCH__ >= 800
   bits = __reduce_max_sync(kAllLanes, bits);
 #else
-  for (int distance = kWarp / 2; distance > 0; distance /= 2)
-    bits = max(bits, __shfl_xor_sync(kAllLanes, bits, distance));
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(kAllLanes, bits, distance));
 #endif
   return __uint_as_float(bits);
 }

@@ -18,8 +18,8 @@ namespace softdtw {
 namespace {
 
 using S = ProductShape;
-constexpr int kForwardStrips = 4, kBackwardStrips = 2;   // of a block, at most
-constexpr int kForwardBlocks = 2, kBackwardBlocks = 3;   // of a multiprocessor
+constexpr int kForwardStrips = 4, kBackwardStrips = 2;  // of a block, at most
+constexpr int kForwardBlocks = 2, kBackwardBlocks = 3;  // of a multiprocessor
 constexpr int64_t kFewStrips = 512;
 
 // A block's strips of a pair. Groups of strips count from the pair's first one in forward and from its last in backward.
@@ -169,8 +169,7 @@ cudaError_t launch(
   int device = 0, processors = 1, all_bytes = 1;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (error == cudaSuccess)
-    error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
   if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
@@ -208,7 +207,8 @@ cudaError_t Products::forward(
   const Edges<S> edges =
       saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
   return launch(
-      reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch, kForwardBlocks * kForwardStrips / strips, strips, sizeof(Channel), stream, problem, value, kept, edges,
+      reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch,
+      kForwardBlocks * kForwardStrips / strips, strips, sizeof(Channel), stream, problem, value, kept, edges,
       Tickets(scratch, problem.batch, groups), groups);
 }
 
@@ -223,8 +223,9 @@ cudaError_t Products::backward(
   const Flows<S> flows(reinterpret_cast<float*>(memory + 2 * bytes), problem.batch, sizes);
   const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
   return launch(
-      reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch, kBackwardBlocks * kBackwardStrips / strips, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)), stream,
-      problem, gradient, kept, flows, Tickets(scratch, problem.batch, groups),
+      reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch,
+      kBackwardBlocks * kBackwardStrips / strips, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)),
+      stream, problem, gradient, kept, flows, Tickets(scratch, problem.batch, groups),
       Tickets(memory + bytes, problem.batch, groups), groups);
 }
 

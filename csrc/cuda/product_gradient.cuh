@@ -12,7 +12,7 @@
 
 namespace softdtw {
 
-constexpr float kNegligible = 5.421011e-20f;  // 2^-64
+constexpr float kNegligible = 5.421011e-20f;              // 2^-64
 constexpr int kBlockDims = 32, kEights = kBlockDims / 8;  // dimensions whose sums a warp holds at once
 
 // Whom the product warp of a strip waits for, before it adds to dy, and who waits for it. What is published grows from right to
@@ -58,8 +58,7 @@ class StripGradient {
 #pragma unroll
       for (int c = 0; c < 4; ++c)
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          sums[i] += channel.at(tile * kTileRows + group + 8 * i, ring_column + member + 4 * c);
+        for (int i = 0; i < 2; ++i) sums[i] += channel.at(tile * kTileRows + group + 8 * i, ring_column + member + 4 * c);
       row_sums[2 * tile] += sums[0];
       row_sums[2 * tile + 1] += sums[1];
       if (__any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible)) tiles |= 1u << tile;
@@ -163,7 +162,8 @@ class StripGradient {
   }
 
   // dy of a batch. The columns are the rows of the left factor; rows 2 t and 2 t + 1 of every 8 are what member t holds.
-  __device__ __forceinline__ void add_to_y(Channel& channel, unsigned tiles, int first, int ring_column, bool is_last) const {
+  __device__ __forceinline__ void add_to_y(
+      Channel& channel, unsigned tiles, int first, int ring_column, bool is_last) const {
     const int first_group = first / S::kSteps;
     if (threadIdx.x == 0) chain.below.wait(chain.start - first_group);
     __syncwarp();

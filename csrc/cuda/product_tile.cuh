@@ -16,7 +16,9 @@ struct RingChunk {
     first = chunk % (kRingColumns / S::kSteps) * S::kSteps - lane;
     if (first < 0) first += kRingColumns;
   }
-  __device__ __forceinline__ int column(int t) const { return first + t < kRingColumns ? first + t : first + t - kRingColumns; }
+  __device__ __forceinline__ int column(int t) const {
+    return first + t < kRingColumns ? first + t : first + t - kRingColumns;
+  }
 };
 
 template <bool kBackward>

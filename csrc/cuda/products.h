@@ -19,7 +19,8 @@ struct Products {
   static int64_t backward_scratch_bytes(const Problem<float>& problem);
   static cudaError_t forward(const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream);
   static cudaError_t backward(
-      const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream);
+      const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch,
+      cudaStream_t stream);
 };
 
 }  // namespace softdtw

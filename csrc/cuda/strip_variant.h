@@ -44,14 +44,16 @@ Variant<T> strip_variant(const char* name) {
   };
   variant.forward = [](const Problem<T>& problem, int rows, T* value, void* saved, void* scratch, cudaStream_t stream) {
     if constexpr (std::is_same_v<T, float>)
-      if (by_products(problem.cost, problem.dim, kProductDims)) return Products::forward(problem, value, saved, scratch, stream);
+      if (by_products(problem.cost, problem.dim, kProductDims))
+        return Products::forward(problem, value, saved, scratch, stream);
     return with_shape<T>(
         rows, [&](auto shape) { return Kernels<decltype(shape)>::forward(problem, value, saved, scratch, stream); });
   };
   variant.backward = [](const Problem<T>& problem, int rows, const Gradient<T>& gradient, const void* saved, void* scratch,
                         cudaStream_t stream) {
     if constexpr (std::is_same_v<T, float>)
-      if (by_products(problem.cost, problem.dim, kProductDims)) return Products::backward(problem, gradient, saved, scratch, stream);
+      if (by_products(problem.cost, problem.dim, kProductDims))
+        return Products::backward(problem, gradient, saved, scratch, stream);
     return with_shape<T>(
         rows, [&](auto shape) { return Kernels<decltype(shape)>::backward(problem, gradient, saved, scratch, stream); });
   };
