@@ -71,7 +71,8 @@ def plan(kernel, n, m, batch, dim, dtype, device):
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
         many_dims = dim >= MANY_DIMS
-        longest = STENCIL_LONGEST_MANY_DIMS if many_dims else STENCIL_LONGEST
+        spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and batch < STENCIL_BATCH)
+        longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
         kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
