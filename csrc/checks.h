@@ -104,11 +104,19 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
   return problem;
 }
 
-// The gradient of a (B, L, D) series, held dimension-major: neighbours in time are neighbours in memory.
-inline Tensor new_series_gradient(const Tensor& series, bool zero_filled) {
+// The order in which a kernel reads series and writes their gradients: neighbours in time next to each other in memory, or the
+// numbers of a vector.
+enum class Order { kDimensionMajor, kVectors };
+
+// The gradient of a (B, L, D) series. Products of many dimensions add up in it, from zeros.
+inline Tensor new_series_gradient(const Tensor& series, Order order, bool ragged) {
+  if (order == Order::kVectors) {
+    const int64_t shape[] = {series.size(0), series.size(1), series.size(2)};
+    return torch::stable::new_zeros(series, shape);
+  }
   const int64_t shape[] = {series.size(0), series.size(2), series.size(1)};
   return torch::stable::transpose(
-      zero_filled ? torch::stable::new_zeros(series, shape) : torch::stable::new_empty(series, shape), 1, 2);
+      ragged ? torch::stable::new_zeros(series, shape) : torch::stable::new_empty(series, shape), 1, 2);
 }
 
 inline Tensor new_bytes(const Tensor& like, int64_t count, bool zero_filled = false) {

@@ -4,7 +4,8 @@
 //   int64_t saved_bytes<T>(problem, plan)                          what forward saves for backward
 //   void forward<T>(problem, plan, T* value, void* saved, like)    saved is null where nothing is to be kept
 //   void backward<T>(problem, plan, gradient, const void* saved, like)
-//   Tensor arrange(series)                                         the series in the strides that the kernels read best
+//   Order order(series, cost, plan)                                the order in which the kernel reads the series
+//   Tensor arrange(series, order)                                  the series in the strides that the kernels read best
 // `like` is an input tensor: its device is the one to run on and to take scratch memory from.
 #pragma once
 
@@ -57,10 +58,12 @@ struct EntryPoints {
       double gamma, double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
+      const Plan plan = {kernel, rows_per_thread};
+      const Order order = Backend::order(x, cost_from_name(cost), plan);
+      const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
           x_view, y_view, cost_from_name(cost), {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
-      return run_forward(problem, {kernel, rows_per_thread}, save, x);
+      return run_forward(problem, plan, save, x);
     });
   }
 
@@ -70,16 +73,18 @@ struct EntryPoints {
       int64_t rows_per_thread, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
-      const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
+      const Plan plan = {kernel, rows_per_thread};
+      const Order order = Backend::order(x, cost_from_name(cost), plan);
+      const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
           x_view, y_view, cost_from_name(cost), {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
       const Tensor nothing = torch::stable::new_empty(x, {0});
       Gradient<T> gradient;
-      const Tensor grad_x = need_x ? new_series_gradient(x, problem.ragged()) : nothing;
-      const Tensor grad_y = need_y ? new_series_gradient(y, problem.ragged()) : torch::stable::new_empty(y, {0});
+      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged()) : nothing;
+      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged()) : torch::stable::new_empty(y, {0});
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
-      run_backward(problem, {kernel, rows_per_thread}, gradient, grad_value, value, saved, x);
+      run_backward(problem, plan, gradient, grad_value, value, saved, x);
       return {grad_x, grad_y};
     });
   }

@@ -20,6 +20,9 @@ def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=5000) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST_MANY_DIMS, dim=selection.MANY_DIMS) == "stencil"
+    several = selection.PRODUCT_DIMS["tiled"]
+    assert select_kernel(selection.STENCIL_LONGEST, dim=several) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST, dim=several, batch=selection.STENCIL_BATCH) == "stencil"
 
 
 def record_plans(monkeypatch):

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from .saved_state import saved_bytes
+from .selection import PRODUCT_ROWS, by_products
 
 _FOLDER = Path(__file__).parent
 
@@ -33,7 +34,9 @@ backward_from_cost = torch.ops.torchsoftdtw.backward_from_cost.default
 @torch.library.register_fake("torchsoftdtw::forward")
 def _(x, y, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, cost, kernel, rows_per_thread, save):
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
-    n, m = x.shape[1], y.shape[1]
+    n, m, dim = x.shape[1], y.shape[1], x.shape[2]
+    if by_products(kernel, cost, dim, x.dtype):
+        rows_per_thread = PRODUCT_ROWS
     count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype) if save else 0
     return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
 
@@ -44,8 +47,12 @@ def _(
     rows_per_thread, need_x, need_y,
 ):  # fmt: skip
     def gradient(series, needed):
+        if not needed:
+            return series.new_empty((0,))
         batch, length, dim = series.shape
-        return series.new_empty((batch, dim, length)).transpose(1, 2) if needed else series.new_empty((0,))
+        if by_products(kernel, cost, dim, series.dtype):
+            return series.new_empty((batch, length, dim))
+        return series.new_empty((batch, dim, length)).transpose(1, 2)
 
     return gradient(x, need_x), gradient(y, need_y)
 

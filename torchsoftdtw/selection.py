@@ -18,6 +18,9 @@ FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
 TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
 TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise
 FLOAT64_ROWS = 2
+# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
+PRODUCT_DIMS = {"stencil": 16, "tiled": 8}
+PRODUCT_ROWS = 2  # ... which has its own number of rows per thread
 
 
 class Plan(NamedTuple):
@@ -68,7 +71,8 @@ def plan(kernel, n, m, batch, dim, dtype, device):
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
         many_dims = dim >= MANY_DIMS
-        longest = STENCIL_LONGEST_MANY_DIMS if many_dims else STENCIL_LONGEST
+        spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and batch < STENCIL_BATCH)
+        longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
         kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
@@ -84,3 +88,9 @@ def rows_per_thread(kernel, n, batch, dim, dtype):
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
     return 4 if strips >= TILED_FOUR_ROWS else 2
+
+
+def by_products(kernel, cost, dim, dtype):
+    """Whether costs and gradients come from matrix products, as csrc/cuda/products.h decides."""
+    known = kernel in PRODUCT_DIMS and cost == "sqeuclidean" and dtype == torch.float32
+    return known and dim >= PRODUCT_DIMS[kernel]

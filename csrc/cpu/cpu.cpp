@@ -54,7 +54,8 @@ void rest(int64_t round) {
 }
 
 struct CpuBackend {
-  static Tensor arrange(const Tensor& series) { return series; }  // pack() reads any strides
+  static Order order(const Tensor&, Cost, const Plan&) { return Order::kDimensionMajor; }
+  static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides
 
   static void check(const Plan& plan) {
     STD_TORCH_CHECK(

@@ -4,6 +4,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "../entry.h"
+#include "products.h"
 #include "variant.h"
 
 namespace softdtw {
@@ -35,9 +36,18 @@ void check(cudaError_t error, const char* kernel, const char* direction) {
 }
 
 struct CudaBackend {
-  // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words.
-  static Tensor arrange(const Tensor& series) {
-    if (series.dim() != 3 || series.size(2) == 1 || series.stride(1) == 1) return series;
+  static Order order(const Tensor& series, Cost cost, const Plan& plan) {
+    const bool products = series.scalar_type() == ScalarType::Float && series.dim() == 3 &&
+                          by_products(cost, series.size(2), variant_of<float>(plan).product_dims);
+    return products ? Order::kVectors : Order::kDimensionMajor;
+  }
+
+  // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words. Or vector
+  // by vector, for the kernel that reads several numbers of one at once.
+  static Tensor arrange(const Tensor& series, Order order) {
+    if (series.dim() != 3 || series.size(2) == 1) return series;
+    if (order == Order::kVectors) return series.stride(2) == 1 ? series : torch::stable::contiguous(series);
+    if (series.stride(1) == 1) return series;
     return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
   }
 

@@ -139,7 +139,7 @@ struct Stencil {
 
 template <typename T>
 Variant<T> stencil_variant() {
-  return strip_variant<T, Stencil>("stencil");
+  return strip_variant<T, Stencil, kStencilProductDims>("stencil");
 }
 template Variant<float> stencil_variant<float>();
 template Variant<double> stencil_variant<double>();

@@ -233,7 +233,11 @@ struct DenseSink {
 };
 
 template <class S, class Tile>
-using SinkOf = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
+struct SinkFor {
+  using type = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
+};
+template <class S, class Tile>
+using SinkOf = typename SinkFor<S, Tile>::type;
 
 template <class S>
 __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, const Extent& extent) {

@@ -2,33 +2,15 @@
 //
 // Threads to work: a block of W warps takes a ticket, which stands for W consecutive strips (strip.cuh) of one pair; ticket
 // order is top strips first, all pairs side by side. Within a block warps run as a pipeline, as in stencil.cu; the block's
-// last warp hands its edge through global memory to whichever block holds the next ticket of the pair. A block waits only
-// for earlier tickets, which have started, so any number of blocks may be resident (the idea of PeerWave, Belviranli et al.,
-// ICS 2015).
+// last warp hands its edge through global memory to whichever block holds the next ticket of the pair.
 #include "engines.cuh"
 #include "strip_variant.h"
+#include "tickets.cuh"
 
 namespace softdtw {
 namespace {
 
 constexpr int kForwardWarps = 8, kBackwardWarps = 4;
-
-// Zeroed before every launch.
-struct Tickets {
-  Progress* words;  // (pair, group of strips): chunks done by the group's last warp
-  unsigned* next;
-
-  static int64_t bytes(int64_t batch, int64_t groups) { return batch * groups * sizeof(Progress) + sizeof(Progress); }
-  Tickets(void* memory, int64_t batch, int64_t groups)
-      : words(static_cast<Progress*>(memory)), next(reinterpret_cast<unsigned*>(words + batch * groups)) {}
-};
-
-__device__ unsigned take_ticket(const Tickets& tickets) {
-  __shared__ unsigned ticket;
-  if (threadIdx.x == 0 && threadIdx.y == 0) ticket = atomicAdd(tickets.next, 1u);
-  __syncthreads();
-  return ticket;
-}
 
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
@@ -160,7 +142,7 @@ struct Tiled {
 
 template <typename T>
 Variant<T> tiled_variant() {
-  return strip_variant<T, Tiled>("tiled");
+  return strip_variant<T, Tiled, kTiledProductDims>("tiled");
 }
 template Variant<float> tiled_variant<float>();
 template Variant<double> tiled_variant<double>();

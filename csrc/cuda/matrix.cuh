@@ -1,0 +1,96 @@
+// Products of small float32 matrices by a warp, m16n8k8, on the tensor cores where there are any.
+//
+// A tensor core multiplies TF32 numbers, of 11 bits. Each factor is split into such: a = high + low to about 22 bits, and
+// high low, low high and high high are summed in float32, so a product is about as good as one of float32. A fourth product,
+// with what is left of the right factor, makes it exact where the left one is 1. Before sm_80 factors stay whole, and the lanes
+// exchange them.
+//
+// A lane is member lane % 4 of group g = lane / 4. With t its member number, it holds
+//   of the left factor, 16 x 8:   (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)
+//   of the right factor, 8 x 8:   (t, g), (t + 4, g)
+//   of the sum, 16 x 8:           (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
+#pragma once
+
+#include "math.cuh"
+
+namespace softdtw {
+
+struct Factor {
+  float high, low, rest;
+
+  Factor() = default;
+  __device__ __forceinline__ explicit Factor(float a) {
+#if __CUDA_ARCH__ >= 800
+    // `high` is rounded, the others are cut off. A NaN may get lost in `high`, never in `low`.
+    high = cut_off(__uint_as_float(__float_as_uint(a) + 0x1000u));
+    low = a - high;
+    rest = low - cut_off(low);
+#else
+    high = a;
+    low = rest = 0;
+#endif
+  }
+  __device__ __forceinline__ static float cut_off(float a) { return __uint_as_float(__float_as_uint(a) & 0xffffe000u); }
+};
+
+using Sums = float[4];
+
+// sums[i] += left[i] right[i] for several independent sums, so that the tensor cores, which add slowly, need not wait.
+// kTerms: 3 or 4 products of parts.
+template <int kTerms, int kCount>
+__device__ __forceinline__ void multiply_add(
+    Sums (&sums)[kCount], const Factor (*const (&left)[kCount])[4], const Factor (*const (&right)[kCount])[2]) {
+#if __CUDA_ARCH__ >= 800
+#pragma unroll
+  for (int term = kTerms - 1; term >= 0; --term)
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const auto a = [&](int j) {
+        const Factor& factor = (*left[i])[j];
+        return __float_as_uint(term == 2 ? Factor::cut_off(factor.low) : factor.high);
+      };
+      const auto b = [&](int j) {
+        const Factor& factor = (*right[i])[j];
+        return __float_as_uint(term == 3 ? factor.rest : term == 1 ? Factor::cut_off(factor.low) : factor.high);
+      };
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+          : "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
+          : "r"(a(0)), "r"(a(1)), "r"(a(2)), "r"(a(3)), "r"(b(0)), "r"(b(1)));
+    }
+#else
+  const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const int half = k / 4;
+      const float upper = __shfl_sync(kAllLanes, (*left[i])[2 * half].high, 4 * group + k % 4);
+      const float lower = __shfl_sync(kAllLanes, (*left[i])[2 * half + 1].high, 4 * group + k % 4);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const float column = __shfl_sync(kAllLanes, (*right[i])[half].high, 4 * (2 * member + j) + k % 4);
+        sums[i][j] = fmaf(upper, column, sums[i][j]);
+        sums[i][2 + j] = fmaf(lower, column, sums[i][2 + j]);
+      }
+    }
+#endif
+}
+
+// The sum over the four members of a group.
+__device__ __forceinline__ float sum_of_group(float a) {
+  a += __shfl_xor_sync(kAllLanes, a, 1);
+  return a + __shfl_xor_sync(kAllLanes, a, 2);
+}
+
+// The greatest of the warp's numbers, none of them negative; NaN if one is NaN.
+__device__ __forceinline__ float greatest_of_warp(float a) {
+  unsigned bits = __float_as_uint(a) & 0x7fffffffu;  // ordered as the numbers are, NaN above all others
+#if __CUDA_ARCH__ >= 800
+  bits = __reduce_max_sync(kAllLanes, bits);
+#else
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(kAllLanes, bits, distance));
+#endif
+  return __uint_as_float(bits);
+}
+
+}  // namespace softdtw
