@@ -231,9 +231,8 @@ cudaError_t Products::backward(
   const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
   return launch(
       reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch,
-      kBackwardBlocks * kBackwardStrips / strips, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)),
-      stream, problem, gradient, kept, flows, Tickets(scratch, problem.batch, groups),
-      Tickets(memory + bytes, problem.batch, groups), groups);
+      kBackwardBlocks * kBackwardStrips / strips, strips, kBackwardBytes, stream, problem, gradient, kept, flows,
+      Tickets(scratch, problem.batch, groups), Tickets(memory + bytes, problem.batch, groups), groups);
 }
 
 }  // namespace softdtw
