@@ -145,11 +145,16 @@ __global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, kBackwardBlocks) 
 
 int64_t groups_of(const Sizes<S>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
 
-// Strips of a block: fewer where the blocks would not fill the device.
-int strips_per_block(const Problem<float>& problem, int most) {
+constexpr int kForwardBytes = sizeof(Channel), kBackwardBytes = RobustStage<S>::kBytes + kForwardBytes;  // of a strip
+
+// Strips of a block: fewer where the blocks would not fill the device, or its shared memory does not hold more.
+int strips_per_block(const Problem<float>& problem, int most, int strip_bytes) {
+  int device = 0, block_bytes = 0;
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   const int64_t strips = Sizes<S>(problem).strips;
-  const int64_t wanted = problem.batch * strips < kFewStrips ? std::min(most, 2) : most;
-  return static_cast<int>(std::min(wanted, strips));
+  const int wanted = problem.batch * strips < kFewStrips ? std::min(most, 2) : most;
+  return static_cast<int>(std::min<int64_t>(std::clamp(block_bytes / strip_bytes, 1, wanted), strips));
 }
 
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -186,20 +191,22 @@ int64_t Products::saved_bytes(const Problem<float>& problem) { return Saved<S>::
 
 int64_t Products::forward_scratch_bytes(const Problem<float>& problem, bool save) {
   const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(problem, kForwardStrips)))) +
+  return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(problem, kForwardStrips, kForwardBytes)))) +
          (save ? 0 : Edges<S>::bytes(problem.batch, 1, sizes.groups));
 }
 
 int64_t Products::backward_scratch_bytes(const Problem<float>& problem) {
   const Sizes<S> sizes(problem);
-  return 2 * padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(problem, kBackwardStrips)))) +
+  return 2 * padded(
+                 Tickets::bytes(
+                     problem.batch, groups_of(sizes, strips_per_block(problem, kBackwardStrips, kBackwardBytes)))) +
          sizeof(float) * Flows<S>::scalars(problem.batch, sizes, 1);
 }
 
 cudaError_t Products::forward(
     const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
-  const int strips = strips_per_block(problem, kForwardStrips);
+  const int strips = strips_per_block(problem, kForwardStrips, kForwardBytes);
   const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
   const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
   if (error != cudaSuccess) return error;
@@ -208,14 +215,14 @@ cudaError_t Products::forward(
       saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
   return launch(
       reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch,
-      kForwardBlocks * kForwardStrips / strips, strips, sizeof(Channel), stream, problem, value, kept, edges,
+      kForwardBlocks * kForwardStrips / strips, strips, kForwardBytes, stream, problem, value, kept, edges,
       Tickets(scratch, problem.batch, groups), groups);
 }
 
 cudaError_t Products::backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
-  const int strips = strips_per_block(problem, kBackwardStrips);
+  const int strips = strips_per_block(problem, kBackwardStrips, kBackwardBytes);
   const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
   const cudaError_t error = cudaMemsetAsync(scratch, 0, 2 * bytes, stream);
   if (error != cudaSuccess) return error;
@@ -224,9 +231,8 @@ cudaError_t Products::backward(
   const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
   return launch(
       reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch,
-      kBackwardBlocks * kBackwardStrips / strips, strips, RobustStage<S>::kBytes + static_cast<int>(sizeof(Channel)),
-      stream, problem, gradient, kept, flows, Tickets(scratch, problem.batch, groups),
-      Tickets(memory + bytes, problem.batch, groups), groups);
+      kBackwardBlocks * kBackwardStrips / strips, strips, kBackwardBytes, stream, problem, gradient, kept, flows,
+      Tickets(scratch, problem.batch, groups), Tickets(memory + bytes, problem.batch, groups), groups);
 }
 
 }  // namespace softdtw
