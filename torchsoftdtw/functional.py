@@ -2,7 +2,7 @@
 
 import torch
 
-from . import arguments, ops, selection
+from . import arguments, hard, ops, ragged, selection, subsequence
 from . import cost as costs
 
 
@@ -16,6 +16,8 @@ def soft_dtw(
     y_lengths=None,
     bandwidth=None,
     warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
     kernel="auto",
 ):
     """Soft-DTW between the series of x and y, pair by pair, differentiable with respect to both.
@@ -51,17 +53,35 @@ def soft_dtw(
         >>> round(soft_dtw(x, y, gamma=0.1).item(), 3)
         0.931
     """
+    if arguments.is_zero(gamma):
+        selection.check_name(kernel)
+        return hard.dtw(
+            x,
+            y,
+            cost=cost,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            length_norm=length_norm,
+            open_ends=open_ends,
+        )
     costs.check(cost)
+    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
     x, y, batched = arguments.series(x, y)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
     n, m = x.shape[1], y.shape[1]
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
     plan = _plan(kernel, x, n, m, x.shape[2])
-    if callable(cost):
-        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
-        value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, plan)
+    if callable(cost) or open_ends or _needs_matrix(options):
+        matrix = costs.matrix(cost, x, y, options.x_lengths, options.y_lengths)
+        value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, kernel, open_ends)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        value = ops.value_of_series(x, y, *options, name, *plan, _wants_gradient(x, y))
+        save = ops.wants_gradient(x, y, options.gammas)
+        value = ops.value_of_series(x, y, *options, name, *plan, save)
+    value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 
 
@@ -73,6 +93,8 @@ def soft_dtw_from_cost(
     y_lengths=None,
     bandwidth=None,
     warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
     kernel="auto",
 ):
     """Soft-DTW of ready-made cost matrices, differentiable with respect to them; the gradient is the soft alignment.
@@ -101,26 +123,36 @@ def soft_dtw_from_cost(
         0.931
     """
     matrix, batched = arguments.cost_matrix(cost_matrix)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
     n, m = matrix.shape[1:]
-    options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    value = _run_from_cost(matrix, options, _plan(kernel, matrix, n, m, 1))
+    if arguments.is_zero(gamma):
+        selection.check_name(kernel)
+        ops.require_build_for(matrix)
+        options = arguments.options(matrix, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
+        value, _ = hard.of_cost(matrix, options, open_ends)
+    else:
+        options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+        value = _run_from_cost(matrix, options, kernel, open_ends)
+    value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 
 
 def _plan(kernel, like, n, m, dim):
     plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
-    if like.device.type == "cuda" and not ops.HAS_CUDA:
-        raise RuntimeError(
-            "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "
-            f"{like.device}; reinstall it where nvcc is on the PATH, or move the tensors to the CPU"
-        )
+    ops.require_build_for(like)
     return plan
 
 
-def _run_from_cost(matrix, options, plan):
-    return ops.value_of_cost(matrix, *options, *plan, _wants_gradient(matrix))
+def _run_from_cost(matrix, options, kernel, open_ends):
+    if open_ends:
+        matrix, options = subsequence.extend(matrix, options)
+    plan = _plan(kernel, matrix, *matrix.shape[1:], 1)
+    save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
+    return ops.value_of_cost(matrix, *options, *plan, save)
 
 
-def _wants_gradient(*tensors):
-    """Whether a forward pass should keep what its backward pass needs."""
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+def _needs_matrix(options):
+    """Whether a gradient is asked for that only the kernels of ready-made costs give."""
+    has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
+    return ops.wants_gradient(options.warp_penalties) or (has_penalty and ops.wants_gradient(options.gammas))

@@ -51,13 +51,17 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
     return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device)).kernel
 
 
-def plan(kernel, n, m, batch, dim, dtype, device):
-    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+def check_name(kernel):
     if not isinstance(kernel, str):
         raise TypeError(f"kernel: expected a string, got {type(kernel).__name__}")
     if kernel not in ("auto", *KERNELS):
         names = ", ".join(repr(name) for name in ("auto", *KERNELS))
         raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
+
+
+def plan(kernel, n, m, batch, dim, dtype, device):
+    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+    check_name(kernel)
     if device.type in ("cpu", "meta"):
         if kernel in CUDA_KERNELS:
             raise ValueError(f"kernel: {kernel!r} runs on CUDA tensors only, and x is on {device}; use 'auto' or 'cpu'")

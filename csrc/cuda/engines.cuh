@@ -50,6 +50,7 @@ template <class S>
 bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
   const Sizes<S> sizes(problem);
   return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear &&
+         !problem.warp_penalties && (problem.warp_penalty == 0 || !problem.gammas) &&
          fabs(problem.warp_penalty * problem.scale) < kLargestPenalty;
 }
 

@@ -1,0 +1,47 @@
+"""Open ends for soft-DTW: x against every contiguous part of y, as an ordinary problem with a larger cost matrix.
+
+The value wanted is the softmin of soft-DTW(x, y[a..b]) over all parts a <= b, which with a = exp(-R / gamma) and
+q = exp(-p / gamma) is a sum over the paths that enter the first row in any column from outside, with weight 1, and leave the
+last row in any column. A row of wildcards above the costs, one below, and a forbidden column on either side do that:
+
+    a row of wildcards    g  -p  -p  ... -p        moves to the right in it are free: each costs p - p
+    the N rows of costs  inf  C   C  ... inf
+    a row of wildcards   inf -p  -p  ...  g        g = gamma log(1 + q)
+
+In the upper row a is u = 1 / (1 + q) everywhere. A cell of the first row of costs is entered from it diagonally and from above,
+together with weight u + q u = 1. A cell of the last row leaves to the lower row diagonally and downwards, with weights 1 / q
+and 1, and is carried to the corner, whose cost divides by (1 + q) / q less the -p of the row: again 1 together.
+"""
+
+import torch
+
+
+def extend(matrix, options):
+    """(costs (B, N + 2, M + 2), options) whose value is that of `matrix` (B, N, M) with open ends."""
+    batch, n, m = matrix.shape
+    gamma = _column(options.gammas, options.gamma)
+    penalty = _column(options.warp_penalties, options.warp_penalty)
+    # Lengths are tensors of integers or the padded ones.
+    x_lengths = n if options.x_lengths is None else options.x_lengths.view(-1, 1, 1)
+    y_lengths = m if options.y_lengths is None else options.y_lengths.view(-1, 1, 1)
+    row = torch.arange(n + 2, device=matrix.device).view(1, -1, 1)
+    column = torch.arange(m + 2, device=matrix.device).view(1, 1, -1)
+    is_first, is_last = row == 0, row == x_lengths + 1
+    is_inside = (column >= 1) & (column <= y_lengths)
+    corner = (is_first & (column == 0)) | (is_last & (column == y_lengths + 1))
+
+    free = torch.as_tensor(-penalty, dtype=matrix.dtype, device=matrix.device)
+    joint = gamma * torch.log1p(torch.exp(-torch.as_tensor(penalty, dtype=torch.float64, device=matrix.device) / gamma))
+    costs = torch.nn.functional.pad(matrix, (1, 1, 1, 1))
+    costs = torch.where(is_inside, costs, torch.inf)
+    costs = torch.where((is_first & (column > 0)) | (is_last & (column > 0)), free, costs)
+    costs = torch.where(corner, joint.to(matrix.dtype), costs)
+    longer = {
+        name: None if lengths is None else lengths + 2
+        for name, lengths in (("x_lengths", options.x_lengths), ("y_lengths", options.y_lengths))
+    }
+    return costs.expand(batch, -1, -1), options._replace(**longer)
+
+
+def _column(per_pair, number):
+    return number if per_pair is None else per_pair.view(-1, 1, 1)
