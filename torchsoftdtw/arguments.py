@@ -120,7 +120,9 @@ def check_ends(open_ends, bandwidth):
 
 def per_length(value, options, n, m):
     """`value` divided by the summed lengths of each pair."""
-    lengths = (n if options.x_lengths is None else options.x_lengths) + (m if options.y_lengths is None else options.y_lengths)
+    lengths = (n if options.x_lengths is None else options.x_lengths) + (
+        m if options.y_lengths is None else options.y_lengths
+    )
     return value / lengths
 
 
@@ -197,9 +199,9 @@ def _per_pair(name, given, like, batched, low, high):
     return tensor.to(device=like.device, dtype=torch.int64, non_blocking=tensor.device.type == "cpu").contiguous()
 
 
-def _number_per_pair(name, given, like, batched, check):
-    """One number per pair as the ops want it: (B,) float64, contiguous, on the device of `like`, differentiable."""
-    batch, expected = like.shape[0], "a number, or a tensor or sequence of numbers, one per pair"
+def numbers_as_tensor(name, given):
+    """A tensor or sequence of real numbers as a tensor."""
+    expected = "a number, or a tensor or sequence of numbers, one per pair"
     tensor = given
     if not isinstance(given, torch.Tensor):
         try:
@@ -208,6 +210,12 @@ def _number_per_pair(name, given, like, batched, check):
             raise TypeError(f"{name}: expected {expected}, got {_describe(given)}") from error
     if tensor.dtype not in (*FLOATS, *INTEGERS):
         raise TypeError(f"{name}: expected {expected}, got dtype {_name(tensor.dtype)}")
+    return tensor
+
+
+def _number_per_pair(name, given, like, batched, check):
+    """One number per pair as the ops want it: (B,) float64, contiguous, on the device of `like`, differentiable."""
+    batch, tensor = like.shape[0], numbers_as_tensor(name, given)
     if tensor.dim() > 1 or (tensor.dim() == 1 and tensor.shape[0] != batch):
         pair = "() or (1,)" if not batched else f"() or ({batch},), one per pair"
         raise ValueError(f"{name}: expected shape {pair}, got {tuple(tensor.shape)}")

@@ -37,9 +37,7 @@ def matrix(cost, x, y, x_lengths, y_lengths):
         return matrix_from_callable(cost, x, y, x_lengths, y_lengths)
     name, x, y = reduce_to_kernel_cost(cost, without_padding(x, x_lengths), without_padding(y, y_lengths), None, None)
     # Differences, not a matrix product: exact where x is near y.
-    distance = torch.cdist(
-        x, y, p=1.0 if name == "cityblock" else 2.0, compute_mode="donot_use_mm_for_euclid_dist"
-    )
+    distance = torch.cdist(x, y, p=1.0 if name == "cityblock" else 2.0, compute_mode="donot_use_mm_for_euclid_dist")
     return distance.square() if name == "sqeuclidean" else distance
 
 

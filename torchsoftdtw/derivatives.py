@@ -24,8 +24,8 @@ def path_cost_by_euler(cost, x, y, grad_x, grad_y, x_lengths, y_lengths):
 def sums_over_alignment(cost_matrix, alignment, x_lengths, y_lengths):
     """<E, C> and the expected number of steps that are not diagonal, 2 sum(E) - N - M; (B,) float64 each.
 
-    With H steps along x only, V along y only and D diagonal ones, N - 1 = H + D, M - 1 = V + D, and a path has H + V + D + 1
-    cells.
+    With H steps along x only, V along y only and D diagonal ones, N - 1 = H + D, M - 1 = V + D, and a path has
+    H + V + D + 1 cells.
     """
     path_cost = torch.where(alignment == 0, 0, alignment * cost_matrix).sum((1, 2), dtype=torch.float64)
     n, m = alignment.shape[1:]

@@ -1,7 +1,5 @@
 """Soft-DTW as functions of tensors."""
 
-import torch
-
 from . import arguments, hard, ops, ragged, selection, subsequence
 from . import cost as costs
 

@@ -36,8 +36,8 @@ def dtw(
         open_ends: x is matched with that contiguous part of y which suits it best. Not together with a bandwidth.
 
     Returns:
-        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths are
-        best, the gradient is along the one that `dtw_path` returns. It cannot be differentiated a second time.
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths
+        are best, the gradient is along the one that `dtw_path` returns. It cannot be differentiated a second time.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -68,17 +68,17 @@ def dtw_path(
 ):
     """`dtw`, and the best path of every pair: which row of x is matched with which row of y.
 
-    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of equally
-    good ways into a cell the path takes the diagonal one before the one that advances in x, and that before the one that
-    advances in y; of equally good ends (with open_ends) the first.
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
+    equally good ways into a cell the path takes the diagonal one before the one that advances in x, and that before the
+    one that advances in y; of equally good ends (with open_ends) the first.
 
     Args:
         x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
 
     Returns:
-        (value, paths): the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the device of x: pairs
-        (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a pair without a
-        batch a 0-d value and one tensor.
+        (value, paths): the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the device of x:
+        pairs (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a pair without
+        a batch a 0-d value and one tensor.
 
     Raises:
         As `dtw`.
@@ -110,14 +110,14 @@ def _of_series(x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
         save = with_path or ops.wants_gradient(x, y, options.warp_penalties)
-        value, spans = hard_ops.forward(x, y, *_inputs(options), open_ends, name, save)
+        value, spans = hard_ops.value_and_spans_of_series(x, y, *_inputs(options), open_ends, name, save)
     return (arguments.per_length(value, options, n, m) if length_norm else value), spans, batched
 
 
 def of_cost(matrix, options, open_ends, with_path=False):
     """The values of checked cost matrices, and the spans of their paths, if they are wanted or a gradient is."""
     save = with_path or ops.wants_gradient(matrix, options.warp_penalties)
-    return hard_ops.forward_from_cost(matrix, *_inputs(options), open_ends, save)
+    return hard_ops.value_and_spans_of_cost(matrix, *_inputs(options), open_ends, save)
 
 
 def _inputs(options):

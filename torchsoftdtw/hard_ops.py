@@ -80,6 +80,50 @@ def _no_second_order(ctx, *grads):
     raise RuntimeError("hard DTW has no second derivatives: its backward pass cannot itself be differentiated")
 
 
+class _OfSeries(torch.autograd.Function):
+    """The op `dtw` with its derivative, without what PyTorch's registration costs per call, as in ops.py."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        with torch._C._AutoDispatchBelowAutograd():
+            value, spans = forward(*inputs)
+        _setup(ctx, inputs, (value, spans))
+        ctx.mark_non_differentiable(spans)
+        return value, spans
+
+    @staticmethod
+    def backward(ctx, grad_value, grad_spans):
+        with ops.below_autograd_if_first_order():
+            return _backward(ctx, grad_value, grad_spans)
+
+
+class _OfCost(torch.autograd.Function):
+    """The op `dtw_from_cost`, likewise."""
+
+    @staticmethod
+    def forward(ctx, *inputs):
+        with torch._C._AutoDispatchBelowAutograd():
+            value, spans = forward_from_cost(*inputs)
+        _setup_from_cost(ctx, inputs, (value, spans))
+        ctx.mark_non_differentiable(spans)
+        return value, spans
+
+    @staticmethod
+    def backward(ctx, grad_value, grad_spans):
+        with ops.below_autograd_if_first_order():
+            return _backward_from_cost(ctx, grad_value, grad_spans)
+
+
+def value_and_spans_of_series(*inputs):
+    """`forward(*inputs)`, differentiable with respect to x, y and warp_penalties."""
+    return forward(*inputs) if torch.compiler.is_compiling() else _OfSeries.apply(*inputs)
+
+
+def value_and_spans_of_cost(*inputs):
+    """`forward_from_cost(*inputs)`, differentiable with respect to the cost matrix and warp_penalties."""
+    return forward_from_cost(*inputs) if torch.compiler.is_compiling() else _OfCost.apply(*inputs)
+
+
 torch.library.register_autograd("torchsoftdtw::dtw", _backward, setup_context=_setup)
 torch.library.register_autograd("torchsoftdtw::dtw_from_cost", _backward_from_cost, setup_context=_setup_from_cost)
 torch.library.register_autograd("torchsoftdtw::dtw_backward", _no_second_order)

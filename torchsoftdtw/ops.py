@@ -173,7 +173,7 @@ class _OfSeries(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_value):
-        with _below_autograd_if_first_order():
+        with below_autograd_if_first_order():
             return _backward(ctx, grad_value, None)
 
 
@@ -189,11 +189,11 @@ class _OfCost(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_value):
-        with _below_autograd_if_first_order():
+        with below_autograd_if_first_order():
             return _backward_from_cost(ctx, grad_value, None)
 
 
-def _below_autograd_if_first_order():
+def below_autograd_if_first_order():
     return contextlib.nullcontext() if torch.is_grad_enabled() else torch._C._AutoDispatchBelowAutograd()
 
 

@@ -31,7 +31,9 @@ def _check(name, lengths, tensor, kind, dims):
         raise ValueError(f"{name}_lengths: expected None where {name} is {kind}, which has its own lengths")
     if tensor.dim() != dims:
         shape = "(length, dim)"
-        raise ValueError(f"{name}: expected {kind} of series of shape {shape}, got {dims - tensor.dim()} dimensions too few")
+        raise ValueError(
+            f"{name}: expected {kind} of series of shape {shape}, got {dims - tensor.dim()} dimensions too few"
+        )
 
 
 def _pad_jagged(name, series):

@@ -1,16 +1,17 @@
 """Open ends for soft-DTW: x against every contiguous part of y, as an ordinary problem with a larger cost matrix.
 
-The value wanted is the softmin of soft-DTW(x, y[a..b]) over all parts a <= b, which with a = exp(-R / gamma) and
-q = exp(-p / gamma) is a sum over the paths that enter the first row in any column from outside, with weight 1, and leave the
-last row in any column. A row of wildcards above the costs, one below, and a forbidden column on either side do that:
+The value wanted is the softmin of soft-DTW(x, y[i..j]) over all parts i <= j. With q = exp(-p / gamma) and entries
+exp(-R / gamma) as in (2), that is a sum over the paths that enter the first row in any column from outside, with weight
+1, and leave the last row in any column. A row of wildcards above the costs, one below, and a forbidden column on either
+side do that:
 
     a row of wildcards    g  -p  -p  ... -p        moves to the right in it are free: each costs p - p
     the N rows of costs  inf  C   C  ... inf
     a row of wildcards   inf -p  -p  ...  g        g = gamma log(1 + q)
 
-In the upper row a is u = 1 / (1 + q) everywhere. A cell of the first row of costs is entered from it diagonally and from above,
-together with weight u + q u = 1. A cell of the last row leaves to the lower row diagonally and downwards, with weights 1 / q
-and 1, and is carried to the corner, whose cost divides by (1 + q) / q less the -p of the row: again 1 together.
+All entries of the upper row are u = 1 / (1 + q). A cell of the first row of costs is entered from it diagonally and from
+above, together with weight u + q u = 1. A cell of the last row leaves to the lower row diagonally and downwards, with
+weights 1 / q and 1, and is carried on to the corner at no cost, whose own cost makes of their sum (1 + q) / q again 1.
 """
 
 import torch
