@@ -24,9 +24,12 @@ def soft_dtw(
     Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017.
 
     Args:
-        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA.
-        y: (B, M, D), or (M, D) for one pair.
-        gamma: smoothing, in the unit of the cost; a positive number. The smaller, the closer to DTW.
+        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA. Or a
+            batch of series of their own lengths: a nested tensor or a PackedSequence, which then brings x_lengths along
+            and gets the gradients.
+        y: (B, M, D), or (M, D) for one pair; likewise.
+        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (0-d) or
+            one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
@@ -35,12 +38,18 @@ def soft_dtw(
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0 or one per pair: the cells with
             min(0, M-N) - bandwidth <= j - i <= max(0, M-N) + bandwidth (a pair's own N and M) take part. None: all cells.
-        warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0.
+        warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0, or a
+            tensor or sequence of them, as for gamma.
+        length_norm: divide the value by N + M, the pair's own lengths.
+        open_ends: match x with any contiguous part of y: the softmin, over all parts, of the value for x and that part.
+            Computed from a cost matrix of (N + 2) (M + 2) numbers a pair. Not together with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
-        in the dtype of x and y. They cannot be differentiated a second time yet.
+        in the dtype of x and y, and of gamma and warp_penalty where they are tensors that require them. They cannot be
+        differentiated a second time yet. (gamma beside a penalty, and warp_penalty itself, have a gradient at the price of
+        a cost matrix. As for lengths, a number out of range on a CUDA device answers NaN for its pair.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -101,11 +110,13 @@ def soft_dtw_from_cost(
 
     Args:
         cost_matrix: (B, N, M), or (N, M) for one pair: the cost of matching row i with column j.
-        gamma: smoothing, in the unit of the cost; a positive number.
+        gamma: smoothing, in the unit of the cost, as in `soft_dtw`; 0 for hard DTW.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, as in `soft_dtw`.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        length_norm: divide the value by N + M, as in `soft_dtw`.
+        open_ends: match all rows with any contiguous part of the columns, as in `soft_dtw`.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:

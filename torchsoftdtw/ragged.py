@@ -30,9 +30,8 @@ def _check(name, lengths, tensor, kind, dims):
     if lengths is not None:
         raise ValueError(f"{name}_lengths: expected None where {name} is {kind}, which has its own lengths")
     if tensor.dim() != dims:
-        shape = "(length, dim)"
         raise ValueError(
-            f"{name}: expected {kind} of series of shape {shape}, got {dims - tensor.dim()} dimensions too few"
+            f"{name}: expected {kind} of (length, dim) series, got series of {tensor.dim() - dims + 2} dimensions"
         )
 
 
@@ -40,6 +39,10 @@ def _pad_jagged(name, series):
     if series._ragged_idx != 1:
         raise ValueError(f"{name}: expected a nested tensor that is ragged in dimension 1, got {series._ragged_idx}")
     lengths = series.lengths()
-    offsets = series.offsets()
-    own = offsets.diff() if lengths is None else lengths
-    return torch.nested.to_padded_tensor(series, 0.0), own
+    if lengths is None:
+        return torch.nested.to_padded_tensor(series, 0.0), series.offsets().diff()
+    # With gaps between the series, which PyTorch's own padding cannot skip.
+    values, step = series.values(), torch.arange(int(lengths.max()), device=lengths.device)
+    inside = step < lengths.unsqueeze(1)
+    row = torch.where(inside, series.offsets()[:-1].unsqueeze(1) + step, 0)
+    return torch.where(inside.unsqueeze(2), values[row], 0), lengths
