@@ -1,8 +1,11 @@
 """Which kernel runs: policy only, the kernels obey. By sequence length first, then batch, dimension, dtype and device."""
 
+import numbers
 from typing import NamedTuple
 
 import torch
+
+from .arguments import FLOATS
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
@@ -42,13 +45,29 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
         "cpu" on the CPU, otherwise "diagonal", "stencil" or "tiled".
 
     Raises:
-        ValueError: a device that is neither the CPU nor CUDA.
+        TypeError, ValueError: an argument is wrong, such as a device that is neither the CPU nor CUDA.
 
     Example:
         >>> select_kernel(128, batch=512)
         'stencil'
     """
+    for name, size in (("n", n), ("m", n if m is None else m), ("batch", batch), ("dim", dim)):
+        _check_size(name, size)
+    if dtype not in FLOATS:
+        raise TypeError(f"dtype: expected float64, float32, float16 or bfloat16, got {dtype}")
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device: expected the CPU or CUDA, got {device!r}") from error
     return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device)).kernel
+
+
+def _check_size(name, size):
+    if isinstance(size, bool) or not isinstance(size, (int, numbers.Integral)):
+        raise TypeError(f"{name}: expected an integer, got {type(size).__name__}")
+    least = 0 if name == "batch" else 1
+    if size < least:
+        raise ValueError(f"{name}: expected an integer of at least {least}, got {size}")
 
 
 def check_name(kernel):
