@@ -271,14 +271,14 @@ def test_wrong_sizes_of_a_selection(options, error, message):
 
 def test_a_number_that_a_dtype_cannot_take_is_named_where_the_dtype_is_known():
     for gamma in (1e-39, 1e39):
-        with pytest.raises(ValueError, match="gamma: .* is outside the range of float32"):
+        with pytest.raises(ValueError, match=r"gamma: .* is outside the range of float32"):
             SoftDTW(gamma)(X, Y)
         assert SoftDTW(gamma)(X.double(), Y.double()).isfinite()
 
 
 def test_nested_cost_matrices_are_refused():
     nested = torch.nested.nested_tensor([torch.zeros(5, 4), torch.zeros(3, 4)], layout=torch.jagged)
-    with pytest.raises(TypeError, match="cost_matrix: expected a dense tensor, got layout torch.jagged"):
+    with pytest.raises(TypeError, match=r"cost_matrix: expected a dense tensor, got layout torch\.jagged"):
         soft_dtw_from_cost(nested)
 
 

@@ -16,7 +16,7 @@ LENGTHS = {"full": {}, "lengths": {"x_lengths": [7, 1, 4], "y_lengths": [10, 3, 
 
 def softmin_over_parts(costs, gamma, penalty):
     """The softmin of soft-DTW over all contiguous parts of the columns, and its gradient, part by part."""
-    n, m = costs.shape
+    m = costs.shape[1]
     parts = [(i, j) for i in range(m) for j in range(i + 1, m + 1)]
     results = [oracle.value_and_alignment(costs[:, i:j], gamma, None, penalty) for i, j in parts]
     values = np.array([value for value, _ in results])
