@@ -8,7 +8,7 @@ import pytest
 import torch
 from cases import assert_gradients_close, assert_values_close, normal, numpy64
 
-from torchsoftdtw import SoftDTW, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_from_cost
 
 GAMMAS, PENALTIES = [0.05, 1.0, 30.0], [0.0, 0.4, 2.5]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [17, 5, 9], "y_lengths": [11, 21, 1]}}
@@ -102,6 +102,20 @@ def test_the_gradient_to_gamma_is_right_in_float32(kernel, gamma, offset):
         assert abs(actual[b].item() - wanted) <= bound, (actual[b].item(), wanted)
 
 
+@pytest.mark.parametrize("forbidden", [1e4, 1e9, math.inf])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_forbidden_cells_have_no_part_in_the_gradient_to_gamma(kernel, dtype, forbidden):
+    costs = normal(2, 30, 34, seed=1, dtype=dtype).square()
+    costs[:, 3:27:2, 5::3] = forbidden
+    gamma = torch.full((2,), 0.5, dtype=torch.float64, device=kernel.device, requires_grad=True)
+    value = soft_dtw_from_cost(costs.to(kernel.device), gamma, kernel=kernel.name)
+    (actual,) = torch.autograd.grad(value.sum(), gamma)
+    finite = np.minimum(numpy64(costs), 1e9)
+    for b in range(2):
+        wanted = difference_quotient(lambda g, b=b: oracle.value_and_alignment(finite[b], g)[0], 0.5, 1e-5)
+        assert actual[b].item() == pytest.approx(wanted, rel=1e-4)
+
+
 def test_padding_may_be_nan(kernel):
     x, y = series(kernel)
     lengths = LENGTHS["lengths"]
@@ -169,6 +183,8 @@ def test_numbers_on_the_device_are_not_waited_for():
     try:
         soft_dtw(x, y, gamma, warp_penalty=gamma.detach()).sum().backward()
         soft_dtw(x, y, gamma, open_ends=True).sum().backward()
+        soft_dtw(x, y, 0.5, open_ends=True, length_norm=True, warp_penalty=gamma.detach())
+        dtw(x, y, warp_penalty=gamma, open_ends=True).sum().backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

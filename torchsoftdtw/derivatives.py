@@ -16,18 +16,23 @@ def path_cost_by_euler(cost, x, y, grad_x, grad_y, x_lengths, y_lengths):
     def products(series, gradient):
         # Padding has a gradient of 0 and may hold NaN.
         moved = (series.double() - centre) * gradient
-        return torch.where(gradient == 0, 0, moved).sum((1, 2))
+        return moved.masked_fill(gradient == 0, 0).sum((1, 2))
 
     return (products(x, grad_x) + products(y, grad_y)) / DEGREE[cost]
 
 
-def sums_over_alignment(cost_matrix, alignment, x_lengths, y_lengths):
+def sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths):
     """<E, C> and the expected number of steps that are not diagonal, 2 sum(E) - N - M; (B,) float64 each.
 
     With H steps along x only, V along y only and D diagonal ones, N - 1 = H + D, M - 1 = V + D, and a path has
     H + V + D + 1 cells.
     """
-    path_cost = torch.where(alignment == 0, 0, alignment * cost_matrix).sum((1, 2), dtype=torch.float64)
+    # Rounding may leave a little of E where a cost forbids the cell, which that cost, or infinity, must not multiply. Nor may
+    # padding, which has none of E and may be NaN.
+    rounding = 8 * torch.finfo(alignment.dtype).eps
+    limit = 1000 * (gamma.view(-1, 1, 1) if isinstance(gamma, torch.Tensor) else gamma)
+    nothing = (alignment == 0) | ((alignment < rounding) & (cost_matrix > limit))
+    path_cost = (alignment * cost_matrix).masked_fill(nothing, 0).sum((1, 2), dtype=torch.float64)
     n, m = alignment.shape[1:]
     lengths = (n if x_lengths is None else x_lengths) + (m if y_lengths is None else y_lengths)
     return path_cost, 2 * alignment.sum((1, 2), dtype=torch.float64) - lengths
@@ -54,6 +59,6 @@ def _mean(x, y, x_lengths, y_lengths):
             count = count + series.shape[1]
         else:
             inside = torch.arange(series.shape[1], device=series.device) < lengths.unsqueeze(1)
-            total = total + torch.where(inside.unsqueeze(2), series, 0).sum(1, keepdim=True, dtype=torch.float64)
+            total = total + series.masked_fill(~inside.unsqueeze(2), 0).sum(1, keepdim=True, dtype=torch.float64)
             count = count + lengths[:, None, None]
     return total / count

@@ -56,6 +56,7 @@ def soft_dtw(
         RuntimeError: CUDA tensors, and this build has no CUDA part.
 
     Example:
+        >>> import torch
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> round(soft_dtw(x, y, gamma=0.1).item(), 3)
         0.931
@@ -127,6 +128,7 @@ def soft_dtw_from_cost(
         RuntimeError: CUDA tensors, and this build has no CUDA part.
 
     Example:
+        >>> import torch
         >>> costs = torch.tensor([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0]])
         >>> round(soft_dtw_from_cost(costs, gamma=0.1).item(), 3)
         0.931

@@ -73,7 +73,7 @@ def _backward_from_cost(ctx, grad_value, _grad_spans):
 
 def _steps(value, spans):
     """The derivative of the value with respect to the penalty; none where the value is not a number, and no path exists."""
-    return torch.where(value.isfinite(), steps_of_spans(spans), torch.nan).double()
+    return steps_of_spans(spans).double().masked_fill(~value.isfinite(), torch.nan)
 
 
 def _no_second_order(ctx, *grads):

@@ -131,11 +131,10 @@ def _backward_from_cost(ctx, grad_value, _grad_saved):
         return (backward_from_cost(grad_value, *ctx.saved_tensors, *ctx.options), *(None,) * 11)
     cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = ctx.saved_tensors
     alignment = backward_from_cost(torch.ones_like(value), *ctx.saved_tensors, *ctx.options)
-    path_cost, steps = sums_over_alignment(cost_matrix, alignment, x_lengths, y_lengths)
     _, gamma, warp_penalty, *_ = ctx.options
-    grad_gamma, grad_penalty = of_gamma_and_penalty(
-        value, path_cost, steps, warp_penalty if penalties is None else penalties, gamma if gammas is None else gammas
-    )
+    gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
+    path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
+    grad_gamma, grad_penalty = of_gamma_and_penalty(value, path_cost, steps, warp_penalty, gamma)
     return (
         alignment * grad_value[:, None, None] if need_cost else None,
         *(None,) * 3,

@@ -14,6 +14,8 @@ above, together with weight u + q u = 1. A cell of the last row leaves to the lo
 weights 1 / q and 1, and is carried on to the corner at no cost, whose own cost makes of their sum (1 + q) / q again 1.
 """
 
+import math
+
 import torch
 
 
@@ -31,17 +33,24 @@ def extend(matrix, options):
     is_inside = (column >= 1) & (column <= y_lengths)
     corner = (is_first & (column == 0)) | (is_last & (column == y_lengths + 1))
 
-    free = torch.as_tensor(-penalty, dtype=matrix.dtype, device=matrix.device)
-    joint = gamma * torch.log1p(torch.exp(-torch.as_tensor(penalty, dtype=torch.float64, device=matrix.device) / gamma))
+    ratio = penalty / gamma
+    is_tensor = isinstance(ratio, torch.Tensor)
+    joint = gamma * (torch.log1p(torch.exp(-ratio)) if is_tensor else math.log1p(math.exp(-ratio)))
     costs = torch.nn.functional.pad(matrix, (1, 1, 1, 1))
-    costs = torch.where(is_inside, costs, torch.inf)
-    costs = torch.where((is_first & (column > 0)) | (is_last & (column > 0)), free, costs)
-    costs = torch.where(corner, joint.to(matrix.dtype), costs)
+    costs = costs.masked_fill(~is_inside, torch.inf)
+    costs = _fill(costs, (is_first | is_last) & (column > 0), -penalty)
+    costs = _fill(costs, corner, joint)
     longer = {
         name: None if lengths is None else lengths + 2
         for name, lengths in (("x_lengths", options.x_lengths), ("y_lengths", options.y_lengths))
     }
     return costs.expand(batch, -1, -1), options._replace(**longer)
+
+
+def _fill(costs, where, number):
+    if isinstance(number, torch.Tensor):
+        return torch.where(where, number.to(costs.dtype), costs)
+    return costs.masked_fill(where, number)
 
 
 def _column(per_pair, number):
