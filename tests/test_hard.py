@@ -186,8 +186,8 @@ def test_the_gradient_of_a_penalty_counts_sideways_steps(device):
     sideways = [(path.diff(dim=0).sum(1) == 1).sum().item() for path in paths]
     (gradient,) = torch.autograd.grad(value.sum(), penalty)
     assert gradient.tolist() == sideways
-    costs = torch.cdist(x, y).requires_grad_()
-    value = soft_dtw_from_cost(costs, 0, warp_penalty=penalty, **options)
+    options = dict(x_lengths=[6, 3, 5], y_lengths=[5, 7, 7])
+    costs = torch.cdist(x[:, :6], y[:, :7]).requires_grad_()
     assert torch.autograd.gradcheck(
         lambda costs, penalty: soft_dtw_from_cost(costs, 0, warp_penalty=penalty, **options), (costs, penalty), eps=1e-7
     )
@@ -354,3 +354,49 @@ def test_a_wrong_length_on_the_device_gives_nan_for_its_pair_alone(device, wrong
     assert torch.equal(value[::2], expected[::2])
     (gradient,) = torch.autograd.grad(value[::2].sum(), x)
     assert torch.equal(gradient[::2], torch.autograd.grad(expected[::2].sum(), x)[0][::2])
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_a_training_step_runs_in_a_cuda_graph(device, n):
+    if device == "cpu":
+        pytest.skip("graphs are CUDA's")
+    x, y = (tensor.float() for tensor in series(device, 4, n, n - 50, 2))
+    x.requires_grad_()
+    lengths = torch.tensor([n, 7, n // 2, 33], device=device)
+
+    def step():
+        value = dtw(x, y, x_lengths=lengths, warp_penalty=0.1)
+        return value, torch.autograd.grad(value.sum(), x)[0]
+
+    expected = step()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        actual = step()
+    for _ in range(3):
+        for tensor in actual:
+            tensor.fill_(torch.nan)
+        graph.replay()
+        assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
+
+
+def test_memory_beside_the_inputs(device):
+    if device == "cpu":
+        pytest.skip("measured on CUDA")
+    x, y = (normal(8, 2000, 1, seed=seed).float().to(device) for seed in (1, 2))
+
+    def peak(function):
+        function()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        return torch.cuda.max_memory_allocated() - before
+
+    cells = 8 * 2000 * 2000
+    assert peak(lambda: dtw(x, y)) < 100 * 8 * 2000
+    # Two bits a cell, while strips are skewed and padded, and lengths are rounded up.
+    assert peak(lambda: dtw_path(x, y)) < 1.15 * cells / 4 + 1000 * 8 * 2000

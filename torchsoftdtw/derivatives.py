@@ -27,8 +27,8 @@ def sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths):
     With H steps along x only, V along y only and D diagonal ones, N - 1 = H + D, M - 1 = V + D, and a path has
     H + V + D + 1 cells.
     """
-    # Rounding may leave a little of E where a cost forbids the cell, which that cost, or infinity, must not multiply. Nor may
-    # padding, which has none of E and may be NaN.
+    # Rounding may leave a little of E where a cost forbids the cell, and that cost, or infinity, must not multiply it.
+    # Padding has none of E and may be NaN.
     rounding = 8 * torch.finfo(alignment.dtype).eps
     limit = 1000 * (gamma.view(-1, 1, 1) if isinstance(gamma, torch.Tensor) else gamma)
     nothing = (alignment == 0) | ((alignment < rounding) & (cost_matrix > limit))

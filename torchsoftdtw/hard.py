@@ -70,7 +70,7 @@ def dtw_path(
 
     Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
     equally good ways into a cell the path takes the diagonal one before the one that advances in x, and that before the
-    one that advances in y; of equally good ends (with open_ends) the first.
+    one that advances in y; of equally good ends (with open_ends) the first. Equal is what is so after rounding.
 
     Args:
         x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
