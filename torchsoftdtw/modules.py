@@ -68,7 +68,10 @@ class SoftDTW(torch.nn.Module):
             self.register_buffer(name, tensor, persistent=False)
 
     def forward(self, x, y, x_lengths=None, y_lengths=None):
-        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none"."""
+        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
+
+        Either may be a nested tensor or a PackedSequence, which has its own lengths.
+        """
         value = soft_dtw(
             x,
             y,
