@@ -22,6 +22,7 @@ struct Options {
   const OptionalTensor &x_lengths, &y_lengths, &bandwidths;
   int64_t bandwidth;
   double gamma, warp_penalty;
+  const OptionalTensor *gammas = nullptr, *warp_penalties = nullptr;
 };
 
 inline Cost cost_from_name(const std::string& name) {
@@ -39,6 +40,16 @@ inline const int64_t* per_pair(const OptionalTensor& tensor, int64_t batch, cons
           tensor->is_contiguous() && tensor->device() == like.device(),
       name, ": expected a contiguous int64 tensor of shape (", batch, ",) on the device of the series");
   return tensor->const_data_ptr<int64_t>();
+}
+
+inline const double* number_per_pair(const OptionalTensor* tensor, int64_t batch, const Tensor& like, const char* name) {
+  if (!tensor || !*tensor) return nullptr;
+  const Tensor& numbers = **tensor;
+  STD_TORCH_CHECK(
+      numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == ScalarType::Double &&
+          numbers.is_contiguous() && numbers.device() == like.device(),
+      name, ": expected a contiguous float64 tensor of shape (", batch, ",) on the device of the series");
+  return numbers.const_data_ptr<double>();
 }
 
 template <typename T>
@@ -69,6 +80,8 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   problem.gamma = options.gamma;
   problem.scale = 1.0 / (options.gamma * kLn2);
   problem.warp_penalty = options.warp_penalty;
+  problem.gammas = number_per_pair(options.gammas, problem.batch, like, "gammas");
+  problem.warp_penalties = number_per_pair(options.warp_penalties, problem.batch, like, "warp_penalties");
 }
 
 template <typename T>

@@ -54,30 +54,33 @@ struct EntryPoints {
   }
 
   static std::tuple<Tensor, Tensor> forward(
-      Tensor x, Tensor y, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths, int64_t bandwidth,
-      double gamma, double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread, bool save) {
+      Tensor x, Tensor y, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths,
+      OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty,
+      std::string cost, std::string kernel, int64_t rows_per_thread, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
       const Plan plan = {kernel, rows_per_thread};
       const Order order = Backend::order(x, cost_from_name(cost), plan);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
-          x_view, y_view, cost_from_name(cost), {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
+          x_view, y_view, cost_from_name(cost),
+          {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
       return run_forward(problem, plan, save, x);
     });
   }
 
   static std::tuple<Tensor, Tensor> backward(
       Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
-      OptionalTensor bandwidths, int64_t bandwidth, double gamma, double warp_penalty, std::string cost, std::string kernel,
-      int64_t rows_per_thread, bool need_x, bool need_y) {
+      OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
+      double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
       const Plan plan = {kernel, rows_per_thread};
       const Order order = Backend::order(x, cost_from_name(cost), plan);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
-          x_view, y_view, cost_from_name(cost), {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
+          x_view, y_view, cost_from_name(cost),
+          {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
       const Tensor nothing = torch::stable::new_empty(x, {0});
       Gradient<T> gradient;
       const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged()) : nothing;
@@ -90,24 +93,25 @@ struct EntryPoints {
   }
 
   static std::tuple<Tensor, Tensor> forward_from_cost(
-      Tensor cost_matrix, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths, int64_t bandwidth,
-      double gamma, double warp_penalty, std::string kernel, int64_t rows_per_thread, bool save) {
+      Tensor cost_matrix, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths,
+      OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty,
+      std::string kernel, int64_t rows_per_thread, bool save) {
     return dispatch(cost_matrix, [&](auto zero) {
       using T = decltype(zero);
-      const auto problem =
-          problem_from_cost<T>(cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
+      const auto problem = problem_from_cost<T>(
+          cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
       return run_forward(problem, {kernel, rows_per_thread}, save, cost_matrix);
     });
   }
 
   static Tensor backward_from_cost(
       Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
-      OptionalTensor bandwidths, int64_t bandwidth, double gamma, double warp_penalty, std::string kernel,
-      int64_t rows_per_thread) {
+      OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
+      double warp_penalty, std::string kernel, int64_t rows_per_thread) {
     return dispatch(cost_matrix, [&](auto zero) {
       using T = decltype(zero);
-      const auto problem =
-          problem_from_cost<T>(cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty});
+      const auto problem = problem_from_cost<T>(
+          cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
       const int64_t shape[] = {problem.batch, problem.n, problem.m};
       const Tensor grad_cost =
           problem.ragged() ? torch::stable::new_zeros(cost_matrix, shape) : torch::stable::new_empty(cost_matrix, shape);

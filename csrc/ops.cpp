@@ -1,23 +1,41 @@
 // The schema of every op, and nothing else. Implementations: cpu/ and cuda/. Fakes and autograd: torchsoftdtw/ops.py.
 //
-// Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; a bandwidth of -1
-// means no band. `saved` is a byte tensor whose layout only the kernel that wrote it knows.
+// Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
+// warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.
+// `saved` is a byte tensor whose layout only the kernel that wrote it knows.
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
-      "forward(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, int bandwidth, "
-      "float gamma, float warp_penalty, str cost, str kernel, int rows_per_thread, bool save) "
-      "-> (Tensor value, Tensor saved)");
+      "forward(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
+      "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str cost, str kernel, int rows_per_thread, "
+      "bool save) -> (Tensor value, Tensor saved)");
   m.def(
       "backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
-      "Tensor? y_lengths, Tensor? bandwidths, int bandwidth, float gamma, float warp_penalty, str cost, str kernel, "
-      "int rows_per_thread, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
+      "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
+      "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y) "
+      "-> (Tensor grad_x, Tensor grad_y)");
   m.def(
-      "forward_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, int bandwidth, "
-      "float gamma, float warp_penalty, str kernel, int rows_per_thread, bool save) -> (Tensor value, Tensor saved)");
+      "forward_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
+      "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str kernel, int rows_per_thread, bool save) "
+      "-> (Tensor value, Tensor saved)");
   m.def(
       "backward_from_cost(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, Tensor? x_lengths, "
-      "Tensor? y_lengths, Tensor? bandwidths, int bandwidth, float gamma, float warp_penalty, str kernel, "
-      "int rows_per_thread) -> Tensor grad_cost");
+      "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
+      "float warp_penalty, str kernel, int rows_per_thread) -> Tensor grad_cost");
+
+  // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing
+  // where save is false. open_ends: the path may begin and end in any column.
+  m.def(
+      "dtw(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
+      "int bandwidth, float warp_penalty, bool open_ends, str cost, bool save) -> (Tensor value, Tensor spans)");
+  m.def(
+      "dtw_backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans, Tensor? x_lengths, "
+      "Tensor? y_lengths, str cost, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
+  m.def(
+      "dtw_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
+      "int bandwidth, float warp_penalty, bool open_ends, bool save) -> (Tensor value, Tensor spans)");
+  m.def(
+      "dtw_from_cost_backward(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor spans, Tensor? x_lengths, "
+      "Tensor? y_lengths) -> Tensor grad_cost");
 }

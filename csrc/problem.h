@@ -11,6 +11,8 @@
 
 namespace softdtw {
 
+constexpr double kLn2 = 0.693147180559945309417;
+
 enum class Cost : int { kSqEuclidean, kEuclidean, kCityblock, kMatrix };
 
 // A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
@@ -42,14 +44,30 @@ struct Problem {
   const int64_t* bandwidths = nullptr;  // null: `bandwidth` holds for every pair
   int64_t bandwidth = -1;               // Sakoe-Chiba radius; below 0: no band
   double gamma = 1, warp_penalty = 0;
-  double scale = 1;  // 1 / (gamma ln 2): from the unit of the costs to that of exponents of 2
+  double scale = 1;                        // 1 / (gamma ln 2): from the unit of the costs to that of exponents of 2
+  const double* gammas = nullptr;          // null: `gamma` holds for every pair
+  const double* warp_penalties = nullptr;  // null: `warp_penalty` holds for every pair
+
+  SOFTDTW_HD double gamma_of(int64_t b) const { return gammas ? gammas[b] : gamma; }
+  SOFTDTW_HD double scale_of(int64_t b) const { return gammas ? 1.0 / (gammas[b] * kLn2) : scale; }
+  SOFTDTW_HD double penalty_of(int64_t b) const { return warp_penalties ? warp_penalties[b] : warp_penalty; }
 
   // Some pairs may leave a part of the padded table, or of the padded series, untouched.
   bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }
 
-  // Lengths on a device cannot be checked on the host without a synchronisation. A length out of range gives an invalid
-  // extent, and the kernels answer NaN for that pair.
+  // A gamma or a penalty that the arithmetic of T cannot take, as arguments.py says it of plain numbers. NaN is none either.
+  SOFTDTW_HD bool numbers_valid(int64_t b) const {
+    constexpr double tiny = sizeof(T) == 4 ? 1.1754943508222875e-38 : 2.2250738585072014e-308;
+    constexpr double largest = sizeof(T) == 4 ? 3.4028234663852886e38 : 1.7976931348623157e308;
+    const double own = gamma_of(b), penalty = penalty_of(b);
+    if (gammas && !(own > 1e-300 && own <= largest && scale_of(b) >= tiny && scale_of(b) <= largest)) return false;
+    return !(gammas || warp_penalties) || (penalty >= 0 && penalty * scale_of(b) <= largest);
+  }
+
+  // Lengths on a device cannot be checked on the host without a synchronisation, nor can gammas and penalties. One out of
+  // range gives an invalid extent, and the kernels answer NaN for that pair.
   SOFTDTW_HD Extent extent(int64_t b) const {
+    if ((gammas || warp_penalties) && !numbers_valid(b)) return {0, 0, 0, 0};
     const int64_t rows = x_lengths ? x_lengths[b] : n, columns = y_lengths ? y_lengths[b] : m;
     if (rows < 1 || rows > n || columns < 1 || columns > m) return {0, 0, 0, 0};
     const int64_t widest = rows + columns + 64;  // no band: wider than any table, and no sum with it overflows an int

@@ -11,8 +11,6 @@
 
 namespace softdtw {
 
-constexpr double kLn2 = 0.693147180559945309417;
-
 // m of a cell that no path reaches. Finite, so that the difference of two of them is 0 and not NaN.
 template <typename T>
 struct Unreachable;

@@ -104,3 +104,62 @@ def value_by_diagonals(x, y, gamma, bandwidth):
             now[k] = (x[i] - y[j]) ** 2 + soft
         before, last = last, now
     return last[n - m + high + 1]
+
+
+def hard_dtw_from_cost(costs, bandwidth=None, warp_penalty=0.0, open_ends=False):
+    """(9) for one (n, m) cost matrix: the value and the best path, a list of cells from 0, first to last.
+
+    Ties: the diagonal predecessor, then the upper one, then the left one; of equal ends the first.
+    """
+    n, m = costs.shape
+    table = [[math.inf] * (m + 1) for _ in range(n + 1)]
+    table[0] = [0.0] * (m + 1) if open_ends else [0.0] + [math.inf] * m
+    origin = {}
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            if not in_band(i, j, n, m, bandwidth):
+                continue
+            ways = [(i - 1, j - 1, 0.0), (i - 1, j, warp_penalty), (i, j - 1, warp_penalty)]
+            if open_ends and i == 1:
+                ways.pop(1)  # no step down from outside
+            best = min(table[a][b] + penalty for a, b, penalty in ways)
+            origin[i, j] = next((a, b) for a, b, penalty in ways if table[a][b] + penalty == best)
+            table[i][j] = costs[i - 1, j - 1] + best
+    end = min(range(1, m + 1), key=lambda j: table[n][j]) if open_ends else m
+    path, cell = [], (n, end)
+    while cell[0] > 0 and cell in origin:
+        path.append((cell[0] - 1, cell[1] - 1))
+        cell = origin[cell]
+    return table[n][end], path[::-1]
+
+
+def hard_dtw(x, y, cost="sqeuclidean", x_lengths=None, y_lengths=None, bandwidth=None, warp_penalty=0.0, open_ends=False):
+    """Values (B,), gradients (B, N, D) and (B, M, D), and paths, pair by pair."""
+    values, grad_x, grad_y, paths = np.empty(len(x)), np.zeros_like(x), np.zeros_like(y), []
+    for b in range(len(x)):
+        n = x.shape[1] if x_lengths is None else int(x_lengths[b])
+        m = y.shape[1] if y_lengths is None else int(y_lengths[b])
+        radius = bandwidth if bandwidth is None or np.ndim(bandwidth) == 0 else int(bandwidth[b])
+        penalty = warp_penalty if np.ndim(warp_penalty) == 0 else float(warp_penalty[b])
+        costs, x_slope, y_slope = cost_and_slopes(x[b, :n], y[b, :m], cost)
+        values[b], path = hard_dtw_from_cost(costs, radius, penalty, open_ends)
+        paths.append(path)
+        for i, j in path:
+            grad_x[b, i] += x_slope[i, j]
+            grad_y[b, j] += y_slope[i, j]
+    return values, grad_x, grad_y, paths
+
+
+def hard_value_by_diagonals(costs, bandwidth, warp_penalty=0.0):
+    """(9) for one (n, m) cost matrix under a band: numpy, an anti-diagonal at a time."""
+    n, m = costs.shape
+    low, high = min(0, m - n) - bandwidth, max(0, m - n) + bandwidth
+    before, last = np.full(n + 1, math.inf), np.full(n + 1, math.inf)  # by row, counted from 1
+    for diagonal in range(n + m - 1):
+        i = np.arange(max(0, diagonal - m + 1), min(n, diagonal + 1))
+        i = i[(diagonal - 2 * i >= low) & (diagonal - 2 * i <= high)]
+        now = np.full(n + 1, math.inf)
+        best = np.minimum(before[i], np.minimum(last[i], last[i + 1]) + warp_penalty)
+        now[i + 1] = costs[i, diagonal - i] + (np.zeros(1) if diagonal == 0 else best)
+        before, last = last, now
+    return last[n]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
-from torchsoftdtw import SoftDTW, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, dtw, dtw_path, select_kernel, soft_dtw, soft_dtw_from_cost
 
 X, Y = torch.zeros(2, 5, 3), torch.zeros(2, 4, 3)
 COSTS = torch.zeros(2, 5, 4)
@@ -35,22 +36,52 @@ SERIES = [
     ((X, Y), {"cost": lambda x, y: COSTS[0]}, ValueError, r"cost: expected .* shape \(2, 5, 4\), got \(5, 4\)"),
 ]
 
+GAMMAS = [
+    (-1.0, ValueError, "gamma: expected a positive finite number, got -1.0"),
+    (float("nan"), ValueError, "gamma: expected a positive finite number, got nan"),
+    (float("inf"), ValueError, "gamma: expected a positive finite number, got inf"),
+    (10**400, ValueError, "gamma: expected a positive finite number, got inf"),
+    (1e-39, ValueError, "gamma: 1e-39 is outside the range of float32"),
+    (1e39, ValueError, r"gamma: 1e\+39 is outside the range of float32"),
+    (True, TypeError, "gamma: expected a number, got a bool"),
+    ("1", TypeError, "gamma: expected a number, got str"),
+    (None, TypeError, "gamma: expected a number, got NoneType"),
+    (1j, TypeError, "gamma: expected a number, or a tensor or sequence of numbers, one per pair, got complex"),
+    ([1.0, "a"], TypeError, "gamma: expected a number, or a tensor or sequence of numbers, one per pair, got list"),
+    (torch.tensor([True, True]), TypeError, "gamma: expected a number, or .*one per pair, got dtype bool"),
+    (torch.tensor(1j), TypeError, "gamma: expected a number, or .*one per pair, got dtype complex64"),
+    (torch.tensor(0.0), ValueError, "gamma: expected a positive finite number, got 0.0"),
+    ([1, 0], ValueError, "gamma: expected a positive finite number, got 0.0"),
+    (torch.tensor([1.0, float("nan")]), ValueError, "gamma: expected a positive finite number, got nan"),
+    (torch.tensor([1.0, 1e-42]), ValueError, "gamma: 1.0.*e-42 is outside the range of float32"),
+    ([1.0, 1.0, 1.0], ValueError, r"gamma: expected shape \(\) or \(2,\), one per pair, got \(3,\)"),
+    (torch.ones(2, 1), ValueError, r"gamma: expected shape \(\) or \(2,\), one per pair, got \(2, 1\)"),
+]
+
+PENALTIES = [
+    (-0.5, ValueError, "warp_penalty: expected a finite number of at least 0, got -0.5"),
+    (float("inf"), ValueError, "warp_penalty: expected a finite number of at least 0, got inf"),
+    (float("nan"), ValueError, "warp_penalty: expected a finite number of at least 0, got nan"),
+    (None, TypeError, "warp_penalty: expected a number, got NoneType"),
+    (False, TypeError, "warp_penalty: expected a number, got a bool"),
+    ({}, TypeError, "warp_penalty: expected a number, or a tensor or sequence of numbers, one per pair, got dict"),
+    ([0.5, -1.0], ValueError, "warp_penalty: expected a finite number of at least 0, got -1.0"),
+    (torch.tensor(float("nan")), ValueError, "warp_penalty: expected a finite number of at least 0, got nan"),
+    (np.zeros((2, 2)), ValueError, r"warp_penalty: expected shape \(\) or \(2,\), one per pair, got \(2, 2\)"),
+]
+
+FLAGS = [
+    ({"length_norm": 1}, TypeError, "length_norm: expected True or False, got int"),
+    ({"length_norm": None}, TypeError, "length_norm: expected True or False, got NoneType"),
+    ({"open_ends": "yes"}, TypeError, "open_ends: expected True or False, got str"),
+    ({"open_ends": True, "bandwidth": 3}, ValueError, "open_ends: a bandwidth and open ends exclude each other"),
+    ({"open_ends": True, "bandwidth": 0}, ValueError, "open_ends: a bandwidth and open ends exclude each other"),
+]
+
 OPTIONS = [
-    ({"gamma": 0}, ValueError, "gamma: expected a positive finite number, got 0.0"),
-    ({"gamma": -1.0}, ValueError, "gamma: expected a positive finite number, got -1.0"),
-    ({"gamma": float("nan")}, ValueError, "gamma: expected a positive finite number, got nan"),
-    ({"gamma": float("inf")}, ValueError, "gamma: expected a positive finite number, got inf"),
-    ({"gamma": 10**400}, ValueError, "gamma: expected a positive finite number, got inf"),
-    ({"gamma": 1e-39}, ValueError, "gamma: 1e-39 is outside the range of float32"),
-    ({"gamma": 1e39}, ValueError, r"gamma: 1e\+39 is outside the range of float32"),
-    ({"gamma": True}, TypeError, "gamma: expected a number, got a bool"),
-    ({"gamma": "1"}, TypeError, "gamma: expected a number, got str"),
-    ({"gamma": None}, TypeError, "gamma: expected a number, got NoneType"),
-    ({"gamma": torch.tensor(1.0)}, TypeError, "gamma: expected a number, got torch.Tensor"),
-    ({"warp_penalty": -0.5}, ValueError, "warp_penalty: expected a finite number of at least 0, got -0.5"),
-    ({"warp_penalty": float("inf")}, ValueError, "warp_penalty: expected a finite number of at least 0, got inf"),
-    ({"warp_penalty": torch.tensor(1.0)}, TypeError, "warp_penalty: expected a number, got torch.Tensor"),
-    ({"warp_penalty": 1e30, "gamma": 1e-10}, ValueError, r"warp_penalty: 1e\+30 / gamma = 1e-10 overflows float32"),
+    *(({"warp_penalty": penalty}, *expected) for penalty, *expected in PENALTIES),
+    *FLAGS,
+    ({"open_ends": True, "bandwidth": [1, 2]}, ValueError, "open_ends: a bandwidth and open ends exclude each other"),
     ({"bandwidth": -1}, ValueError, "bandwidth: expected None or an integer of at least 0, got -1"),
     ({"bandwidth": True}, TypeError, "bandwidth: expected a tensor or sequence of integers, one per pair, got dtype bool"),
     ({"bandwidth": 2.0}, TypeError, "bandwidth: expected .*integers.*got dtype float32"),
@@ -68,8 +99,16 @@ OPTIONS = [
     ({"y_lengths": np.array([1.0, 2.0])}, TypeError, "y_lengths: expected .*integers, one per pair, got dtype float64"),
     ({"y_lengths": torch.tensor([True, True])}, TypeError, "y_lengths: expected .*integers.*got dtype bool"),
     ({"y_lengths": ["a", "b"]}, TypeError, "y_lengths: expected .*integers, one per pair, got list"),
+]
+
+SOFT_OPTIONS = [
+    *(({"gamma": gamma}, *expected) for gamma, *expected in GAMMAS),
+    ({"warp_penalty": 1e30, "gamma": 1e-10}, ValueError, r"warp_penalty: 1e\+30 / gamma = 1e-10 overflows float32"),
     ({"kernel": "fast"}, ValueError, "kernel: expected one of 'auto', 'cpu', 'diagonal', 'stencil', 'tiled', got 'fast'"),
     ({"kernel": 1}, TypeError, "kernel: expected a string, got int"),
+    ({"kernel": "tiled"}, ValueError, "kernel: 'tiled' runs on CUDA tensors only, and x is on cpu; use 'auto' or 'cpu'"),
+    ({"kernel": "fast", "gamma": 0}, ValueError, "kernel: expected one of 'auto', .*, got 'fast'"),
+    ({"kernel": 1, "gamma": 0.0}, TypeError, "kernel: expected a string, got int"),
 ]
 
 MATRICES = [
@@ -81,47 +120,172 @@ MATRICES = [
 ]
 
 
+RAGGED = [
+    (
+        ({"x": "nested"}),
+        {"x_lengths": [5, 4]},
+        ValueError,
+        "x_lengths: expected None where x is a nested tensor, which has",
+    ),
+    (
+        ({"y": "nested"}),
+        {"y_lengths": [5, 4]},
+        ValueError,
+        "y_lengths: expected None where y is a nested tensor, which has",
+    ),
+    (
+        ({"x": "packed"}),
+        {"x_lengths": [5, 4]},
+        ValueError,
+        "x_lengths: expected None where x is a PackedSequence, which has",
+    ),
+    (({"x": "flat"}), {}, ValueError, r"x: expected a nested tensor of \(length, dim\) series, got series of 1 dimensions"),
+    (
+        ({"y": "deep"}),
+        {},
+        ValueError,
+        r"y: expected a PackedSequence of \(length, dim\) series, got series of 3 dimensions",
+    ),
+    (({"x": "three"}), {}, ValueError, r"x and y: expected the same batch size .*\(3, 5, 3\) and \(2, 4, 3\)"),
+    (({"x": "wide"}), {}, ValueError, r"x and y: expected vectors of the same dimension, got \(2, 5, 4\) and \(2, 4, 3\)"),
+    (({"x": "transposed"}), {}, ValueError, "x: expected a nested tensor that is ragged in dimension 1, got 2"),
+    (({"x": "empty"}), {}, ValueError, "x_lengths: expected integers from 1 to 5, got values from 0 to 5"),
+    (({"x": "whole"}), {}, TypeError, "x: expected dtype float64, float32, float16 or bfloat16, got int64"),
+]
+
+
+def ragged(form):
+    def nested(*shapes, dtype=torch.float32):
+        return torch.nested.nested_tensor([torch.zeros(s, dtype=dtype) for s in shapes], layout=torch.jagged)
+
+    return {
+        "nested": lambda: nested((5, 3), (4, 3)),
+        "packed": lambda: pack_sequence([torch.zeros(5, 3), torch.zeros(4, 3)]),
+        "flat": lambda: nested((5,), (4,)),
+        "deep": lambda: pack_sequence([torch.zeros(5, 3, 1), torch.zeros(4, 3, 1)]),
+        "three": lambda: nested((5, 3), (4, 3), (1, 3)),
+        "wide": lambda: nested((5, 4), (4, 4)),
+        "transposed": lambda: nested((5, 3), (4, 3)).transpose(1, 2),
+        "empty": lambda: nested((5, 3), (0, 3)),
+        "whole": lambda: nested((5, 3), (4, 3), dtype=torch.int64),
+    }[form]()
+
+
+SOFT, OF_SERIES = [soft_dtw, soft_dtw_from_cost], [soft_dtw, dtw, dtw_path, SoftDTW()]
+MODULE = [
+    *(
+        ({"gamma": gamma}, *expected)
+        for gamma, *expected in GAMMAS[:-2]
+        if not isinstance(gamma, (list, torch.Tensor)) and gamma not in (1e-39, 1e39)
+    ),
+    ({"gamma": torch.tensor([True])}, TypeError, "gamma: expected a number, or .*one per pair, got dtype bool"),
+    *(({"warp_penalty": penalty}, *expected) for penalty, *expected in PENALTIES[:6]),
+    *FLAGS,
+    ({"cost": "manhattan"}, ValueError, "cost: expected one of"),
+    ({"cost": None}, TypeError, "cost: expected a name or a callable, got NoneType"),
+    ({"bandwidth": 1.5}, TypeError, "bandwidth: expected an integer or None, got float"),
+    ({"bandwidth": True}, TypeError, "bandwidth: expected an integer or None, got bool"),
+    ({"bandwidth": -2}, ValueError, "bandwidth: expected None or an integer of at least 0, got -2"),
+    ({"reduction": "max"}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got 'max'"),
+    ({"reduction": None}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got None"),
+]
+SELECTION = [
+    ({"n": 0}, ValueError, "n: expected an integer of at least 1, got 0"),
+    ({"n": 5.0}, TypeError, "n: expected an integer, got float"),
+    ({"n": 5, "m": -1}, ValueError, "m: expected an integer of at least 1, got -1"),
+    ({"n": 5, "batch": -1}, ValueError, "batch: expected an integer of at least 0, got -1"),
+    ({"n": 5, "batch": True}, TypeError, "batch: expected an integer, got bool"),
+    ({"n": 5, "dim": 0}, ValueError, "dim: expected an integer of at least 1, got 0"),
+    ({"n": 5, "dtype": torch.int64}, TypeError, r"dtype: expected float64, .*, got torch\.int64"),
+    ({"n": 5, "dtype": "float32"}, TypeError, "dtype: expected float64, .*, got float32"),
+    ({"n": 5, "device": "tpu"}, ValueError, "device: expected the CPU or CUDA, got 'tpu'"),
+    ({"n": 5, "device": "xla"}, ValueError, "device: expected the CPU or CUDA, got xla"),
+    ({"n": 5, "device": None}, ValueError, "device: expected the CPU or CUDA, got None"),
+]
+
+
+@pytest.mark.parametrize("function", OF_SERIES, ids=lambda f: getattr(f, "__name__", "SoftDTW"))
 @pytest.mark.parametrize(("tensors", "options", "error", "message"), SERIES)
-def test_wrong_series_and_costs(tensors, options, error, message):
+def test_wrong_series_and_costs(function, tensors, options, error, message):
+    if options and isinstance(function, SoftDTW):
+        pytest.skip("a module has its cost from the beginning")
     with pytest.raises(error, match=message):
-        soft_dtw(*tensors, **options)
+        function(*tensors, **options)
+
+
+@pytest.mark.parametrize("cost", [lambda x, y: None, lambda x, y: COSTS.long(), lambda x, y: COSTS[0]])
+def test_a_module_refuses_what_a_wrong_callable_returns(cost):
+    with pytest.raises((TypeError, ValueError), match="cost: expected the callable to return"):
+        SoftDTW(cost=cost)(X, Y)
+
+
+@pytest.mark.parametrize("function", OF_SERIES, ids=lambda f: getattr(f, "__name__", "SoftDTW"))
+@pytest.mark.parametrize(("forms", "options", "error", "message"), RAGGED)
+def test_wrong_ragged_series(function, forms, options, error, message):
+    tensors = {"x": X, "y": Y, **{name: ragged(form) for name, form in forms.items()}}
+    with pytest.raises(error, match=message):
+        function(*tensors.values(), **options)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), OPTIONS)
 def test_wrong_options(options, error, message):
+    for function in (soft_dtw, dtw, dtw_path):
+        with pytest.raises(error, match=message):
+            function(X, Y, **options)
+    with pytest.raises(error, match=message):
+        soft_dtw(X, Y, gamma=0, **options)
+    for gamma in (1.0, 0):
+        with pytest.raises(error, match=message):
+            soft_dtw_from_cost(COSTS, gamma, **options)
+    if all("lengths" in name for name in options):
+        with pytest.raises(error, match=message):
+            SoftDTW()(X, Y, **options)
+
+
+@pytest.mark.parametrize(("options", "error", "message"), SOFT_OPTIONS)
+def test_wrong_gammas_and_kernels(options, error, message):
     with pytest.raises(error, match=message):
         soft_dtw(X, Y, **options)
     with pytest.raises(error, match=message):
         soft_dtw_from_cost(COSTS, **options)
 
 
+@pytest.mark.parametrize("gamma", [1.0, 0])
 @pytest.mark.parametrize(("matrix", "error", "message"), MATRICES)
-def test_wrong_cost_matrices(matrix, error, message):
+def test_wrong_cost_matrices(matrix, error, message, gamma):
     with pytest.raises(error, match=message):
-        soft_dtw_from_cost(matrix)
+        soft_dtw_from_cost(matrix, gamma)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"gamma": -1}, ValueError, "gamma: expected a positive finite number"),
-        ({"cost": "manhattan"}, ValueError, "cost: expected one of"),
-        ({"bandwidth": 1.5}, TypeError, "bandwidth: expected an integer or None, got float"),
-        ({"bandwidth": -2}, ValueError, "bandwidth: expected None or an integer of at least 0, got -2"),
-        ({"warp_penalty": -1}, ValueError, "warp_penalty: expected a finite number of at least 0"),
-        ({"reduction": "max"}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got 'max'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "message"), MODULE)
 def test_a_module_refuses_wrong_options_when_it_is_made(options, error, message):
     with pytest.raises(error, match=message):
         SoftDTW(**options)
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_a_layout_that_torch_cannot_stride_over():
-    nested = torch.nested.nested_tensor([torch.zeros(5, 3), torch.zeros(4, 3)])
-    with pytest.raises(TypeError, match="x: expected a dense tensor"):
-        soft_dtw(nested, Y)
+@pytest.mark.parametrize(("options", "error", "message"), SELECTION)
+def test_wrong_sizes_of_a_selection(options, error, message):
+    with pytest.raises(error, match=message):
+        select_kernel(**options)
+
+
+def test_a_number_that_a_dtype_cannot_take_is_named_where_the_dtype_is_known():
+    for gamma in (1e-39, 1e39):
+        with pytest.raises(ValueError, match=r"gamma: .* is outside the range of float32"):
+            SoftDTW(gamma)(X, Y)
+        assert SoftDTW(gamma)(X.double(), Y.double()).isfinite()
+
+
+def test_nested_cost_matrices_are_refused():
+    nested = torch.nested.nested_tensor([torch.zeros(5, 4), torch.zeros(3, 4)], layout=torch.jagged)
+    with pytest.raises(TypeError, match=r"cost_matrix: expected a dense tensor, got layout torch\.jagged"):
+        soft_dtw_from_cost(nested)
+
+
+def test_options_go_by_name():
+    for call in (lambda: dtw(X, Y, "euclidean"), lambda: soft_dtw(X, Y, 1.0, "euclidean"), lambda: dtw(X, Y, gamma=1.0)):
+        with pytest.raises(TypeError):
+            call()
 
 
 @pytest.mark.cuda

@@ -9,6 +9,7 @@ import pytest
 CHECK = """
 import numpy as np, oracle, torch
 from cases import KernelCase, normal, numpy64, run
+from torchsoftdtw import dtw, dtw_path
 options = dict(bandwidth=30, warp_penalty=0.1)
 for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (130, 65, 1)):
@@ -17,6 +18,15 @@ for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
         expected = oracle.soft_dtw(numpy64(x), numpy64(y), 0.1, **options)
         for actual, wanted in zip((value, grad_x, grad_y), expected):
             assert np.abs(actual - wanted).max() <= bound * max(np.abs(wanted).max(), 0.1)
+for dtype in (torch.float32, torch.float64):
+    for n, m, dim in ((1, 1, 1), (70, 150, 2), (1300, 65, 2)):
+        for cost in ("sqeuclidean", "euclidean", "cityblock"):
+            x, y = normal(1, n, dim, seed=1, dtype=dtype), normal(1, m, dim, seed=2, dtype=dtype)
+            value, paths = dtw_path(x, y, cost=cost, bandwidth=30, warp_penalty=0.25)
+            expected = oracle.hard_dtw(numpy64(x), numpy64(y), cost, bandwidth=30, warp_penalty=0.25)
+            assert abs(value.item() - expected[0][0]) <= 1e-6 * expected[0][0]
+            assert [tuple(cell) for cell in paths[0].tolist()] == expected[3][0]
+            assert torch.equal(dtw(x, y, cost=cost, bandwidth=30, warp_penalty=0.25), value)
 print("checked")
 """
 

@@ -12,6 +12,7 @@ OPTIONS = {
     "band": {"bandwidth": 4},
     "bands": {"bandwidths": [0, 50, 3]},
     "penalty": {"warp_penalty": 0.5},
+    "numbers": {"gammas": [0.1, 1.0, 20.0], "warp_penalties": [0.0, 0.3, 4.0]},
 }
 SAMPLES = [
     *(
@@ -24,13 +25,30 @@ SAMPLES = [
 ]
 
 
-def arguments(kernel, batch, n, m, dtype, x_lengths=None, y_lengths=None, bandwidths=None, bandwidth=-1, warp_penalty=0.0):
+def arguments(
+    kernel,
+    batch,
+    n,
+    m,
+    dtype,
+    x_lengths=None,
+    y_lengths=None,
+    bandwidths=None,
+    bandwidth=-1,
+    warp_penalty=0.0,
+    gammas=None,
+    warp_penalties=None,
+):
+    def double(values):
+        return None if values is None else torch.tensor(values, device=kernel.device, dtype=torch.float64)[:batch]
+
     def per_pair(values, limit):
         if values is None:
             return None
         return torch.tensor(values, device=kernel.device)[:batch].clamp(max=limit)
 
-    options = (per_pair(x_lengths, n), per_pair(y_lengths, m), per_pair(bandwidths, 100), bandwidth, 0.7, warp_penalty)
+    options = (per_pair(x_lengths, n), per_pair(y_lengths, m), per_pair(bandwidths, 100))
+    options += (double(gammas), double(warp_penalties), bandwidth, 0.7, warp_penalty)
     plan = selection.plan(kernel.name, n, m, batch, 2, dtype, torch.device(kernel.device))
     x, y = (normal(batch, length, 2, seed=length, dtype=dtype).to(kernel.device) for length in (n, m))
     return x, y, options, plan

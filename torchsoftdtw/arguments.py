@@ -19,6 +19,8 @@ class Options(NamedTuple):
     x_lengths: torch.Tensor | None
     y_lengths: torch.Tensor | None
     bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None  # None: the number `gamma` holds for every pair; likewise the others
+    warp_penalties: torch.Tensor | None
     bandwidth: int
     gamma: float
     warp_penalty: float
@@ -64,9 +66,17 @@ def cost_matrix(matrix):
 
 def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths):
     """Check what the ops share, for `like` (B, ...) in the dtype of the computation."""
-    gamma = positive_gamma(gamma, like.dtype)
-    penalty = non_negative_penalty(warp_penalty)
-    if penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
+    gammas, penalties = None, None
+    if is_number(gamma):
+        gamma = positive_gamma(gamma, like.dtype)
+    else:
+        gammas, gamma = _number_per_pair("gamma", gamma, like, batched, positive_gamma), 1.0
+    if is_number(warp_penalty):
+        penalty = non_negative_penalty(warp_penalty)
+    else:
+        penalties, penalty = _number_per_pair("warp_penalty", warp_penalty, like, batched, _any_penalty), 0.0
+    # With gammas on a CUDA device the kernels answer NaN for such a pair.
+    if gammas is None and penalties is None and penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
         raise ValueError(f"warp_penalty: {warp_penalty} / gamma = {gamma} overflows {_name(like.dtype)}")
     radius, radii = -1, None
     if bandwidth is not None:
@@ -78,10 +88,42 @@ def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_le
         _per_pair("x_lengths", x_lengths, like, batched, 1, n),
         _per_pair("y_lengths", y_lengths, like, batched, 1, m),
         radii,
+        gammas,
+        penalties,
         radius,
         gamma,
         penalty,
     )
+
+
+def is_number(value):
+    """Whether `value` counts as one number for all pairs, or as nothing that a tensor of them could be made of."""
+    return value is None or isinstance(value, (str, bool, numbers.Real, torch.SymFloat, torch.SymInt))
+
+
+def is_zero(gamma):
+    """Whether `gamma` is the number 0, which stands for hard DTW."""
+    return isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma == 0
+
+
+def flag(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected True or False, got {_describe(value)}")
+    return value
+
+
+def check_ends(open_ends, bandwidth):
+    """Raise for open ends beside a band: a band is laid around the corners, which open ends leave open."""
+    if flag("open_ends", open_ends) and bandwidth is not None:
+        raise ValueError("open_ends: a bandwidth and open ends exclude each other, expected bandwidth=None")
+
+
+def per_length(value, options, n, m):
+    """`value` divided by the summed lengths of each pair."""
+    lengths = (n if options.x_lengths is None else options.x_lengths) + (
+        m if options.y_lengths is None else options.y_lengths
+    )
+    return value / lengths
 
 
 def positive_gamma(gamma, dtype=torch.float64):
@@ -155,6 +197,40 @@ def _per_pair(name, given, like, batched, low, high):
             limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
             raise ValueError(f"{name}: expected integers {limits}, got values from {smallest} to {largest}")
     return tensor.to(device=like.device, dtype=torch.int64, non_blocking=tensor.device.type == "cpu").contiguous()
+
+
+def numbers_as_tensor(name, given):
+    """A tensor or sequence of real numbers as a tensor."""
+    expected = "a number, or a tensor or sequence of numbers, one per pair"
+    tensor = given
+    if not isinstance(given, torch.Tensor):
+        try:
+            tensor = torch.as_tensor(given, dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"{name}: expected {expected}, got {_describe(given)}") from error
+    if tensor.dtype not in (*FLOATS, *INTEGERS):
+        raise TypeError(f"{name}: expected {expected}, got dtype {_name(tensor.dtype)}")
+    return tensor
+
+
+def _number_per_pair(name, given, like, batched, check):
+    """One number per pair as the ops want it: (B,) float64, contiguous, on the device of `like`, differentiable."""
+    batch, tensor = like.shape[0], numbers_as_tensor(name, given)
+    if tensor.dim() > 1 or (tensor.dim() == 1 and tensor.shape[0] != batch):
+        pair = "() or (1,)" if not batched else f"() or ({batch},), one per pair"
+        raise ValueError(f"{name}: expected shape {pair}, got {tuple(tensor.shape)}")
+    # As in _per_pair.
+    on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
+    if on_host and tensor.numel() > 0 and not torch.compiler.is_compiling():
+        values = tensor.detach().double()
+        for value in (values.min().item(), values.max().item()):  # NaN is both
+            check(value, like.dtype)
+    tensor = tensor.to(device=like.device, dtype=torch.float64, non_blocking=tensor.device.type == "cpu")
+    return tensor.expand(batch).contiguous()
+
+
+def _any_penalty(warp_penalty, _dtype):
+    return non_negative_penalty(warp_penalty)
 
 
 def _is_integer(value):

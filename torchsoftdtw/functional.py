@@ -1,8 +1,6 @@
 """Soft-DTW as functions of tensors."""
 
-import torch
-
-from . import arguments, ops, selection
+from . import arguments, hard, ops, ragged, selection, subsequence
 from . import cost as costs
 
 
@@ -16,6 +14,8 @@ def soft_dtw(
     y_lengths=None,
     bandwidth=None,
     warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
     kernel="auto",
 ):
     """Soft-DTW between the series of x and y, pair by pair, differentiable with respect to both.
@@ -24,9 +24,12 @@ def soft_dtw(
     Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017.
 
     Args:
-        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA.
-        y: (B, M, D), or (M, D) for one pair.
-        gamma: smoothing, in the unit of the cost; a positive number. The smaller, the closer to DTW.
+        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA. Or a
+            batch of series of their own lengths: a nested tensor or a PackedSequence, which then brings x_lengths along
+            and gets the gradients.
+        y: (B, M, D), or (M, D) for one pair; likewise.
+        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (0-d) or
+            one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
@@ -35,33 +38,58 @@ def soft_dtw(
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0 or one per pair: the cells with
             min(0, M-N) - bandwidth <= j - i <= max(0, M-N) + bandwidth (a pair's own N and M) take part. None: all cells.
-        warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0.
+        warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0, or a
+            tensor or sequence of them, as for gamma.
+        length_norm: divide the value by N + M, the pair's own lengths.
+        open_ends: match x with any contiguous part of y: the softmin, over all parts, of the value for x and that part.
+            Computed from a cost matrix of (N + 2) (M + 2) numbers a pair. Not together with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
-        in the dtype of x and y. They cannot be differentiated a second time yet.
+        in the dtype of x and y, and of gamma and warp_penalty where they are tensors that require them. They cannot be
+        differentiated a second time yet. (gamma beside a penalty, and warp_penalty itself, have a gradient at the price of
+        a cost matrix. As for lengths, a number out of range on a CUDA device answers NaN for its pair.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
         RuntimeError: CUDA tensors, and this build has no CUDA part.
 
     Example:
+        >>> import torch
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> round(soft_dtw(x, y, gamma=0.1).item(), 3)
         0.931
     """
+    if arguments.is_zero(gamma):
+        selection.check_name(kernel)
+        return hard.dtw(
+            x,
+            y,
+            cost=cost,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            length_norm=length_norm,
+            open_ends=open_ends,
+        )
     costs.check(cost)
+    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
     x, y, batched = arguments.series(x, y)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
     n, m = x.shape[1], y.shape[1]
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
     plan = _plan(kernel, x, n, m, x.shape[2])
-    if callable(cost):
-        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
-        value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, plan)
+    if callable(cost) or open_ends or _needs_matrix(options):
+        matrix = costs.matrix(cost, x, y, options.x_lengths, options.y_lengths)
+        value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, kernel, open_ends)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        value = ops.value_of_series(x, y, *options, name, *plan, _wants_gradient(x, y))
+        save = ops.wants_gradient(x, y, options.gammas)
+        value = ops.value_of_series(x, y, *options, name, *plan, save)
+    value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 
 
@@ -73,6 +101,8 @@ def soft_dtw_from_cost(
     y_lengths=None,
     bandwidth=None,
     warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
     kernel="auto",
 ):
     """Soft-DTW of ready-made cost matrices, differentiable with respect to them; the gradient is the soft alignment.
@@ -81,11 +111,13 @@ def soft_dtw_from_cost(
 
     Args:
         cost_matrix: (B, N, M), or (N, M) for one pair: the cost of matching row i with column j.
-        gamma: smoothing, in the unit of the cost; a positive number.
+        gamma: smoothing, in the unit of the cost, as in `soft_dtw`; 0 for hard DTW.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, as in `soft_dtw`.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        length_norm: divide the value by N + M, as in `soft_dtw`.
+        open_ends: match all rows with any contiguous part of the columns, as in `soft_dtw`.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
@@ -96,31 +128,42 @@ def soft_dtw_from_cost(
         RuntimeError: CUDA tensors, and this build has no CUDA part.
 
     Example:
+        >>> import torch
         >>> costs = torch.tensor([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0]])
         >>> round(soft_dtw_from_cost(costs, gamma=0.1).item(), 3)
         0.931
     """
     matrix, batched = arguments.cost_matrix(cost_matrix)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
     n, m = matrix.shape[1:]
-    options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    value = _run_from_cost(matrix, options, _plan(kernel, matrix, n, m, 1))
+    if arguments.is_zero(gamma):
+        selection.check_name(kernel)
+        ops.require_build_for(matrix)
+        options = arguments.options(matrix, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
+        value, _ = hard.of_cost(matrix, options, open_ends)
+    else:
+        options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+        value = _run_from_cost(matrix, options, kernel, open_ends)
+    value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 
 
 def _plan(kernel, like, n, m, dim):
     plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
-    if like.device.type == "cuda" and not ops.HAS_CUDA:
-        raise RuntimeError(
-            "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "
-            f"{like.device}; reinstall it where nvcc is on the PATH, or move the tensors to the CPU"
-        )
+    ops.require_build_for(like)
     return plan
 
 
-def _run_from_cost(matrix, options, plan):
-    return ops.value_of_cost(matrix, *options, *plan, _wants_gradient(matrix))
+def _run_from_cost(matrix, options, kernel, open_ends):
+    if open_ends:
+        matrix, options = subsequence.extend(matrix, options)
+    plan = _plan(kernel, matrix, *matrix.shape[1:], 1)
+    save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
+    return ops.value_of_cost(matrix, *options, *plan, save)
 
 
-def _wants_gradient(*tensors):
-    """Whether a forward pass should keep what its backward pass needs."""
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+def _needs_matrix(options):
+    """Whether a gradient is asked for that only the kernels of ready-made costs give."""
+    has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
+    return ops.wants_gradient(options.warp_penalties) or (has_penalty and ops.wants_gradient(options.gammas))

@@ -13,11 +13,14 @@ class SoftDTW(torch.nn.Module):
     """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
 
     Args:
-        gamma: smoothing, in the unit of the cost; a positive number.
+        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, 0-d or (B,), which a
+            torch.nn.Parameter makes learnable.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
-        warp_penalty: cost of a step that advances in one series only; a number of at least 0.
+        warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
         reduction: "mean" or "sum" over the pairs, or "none".
+        length_norm: divide the value of a pair by N + M, its own lengths.
+        open_ends: match x with any contiguous part of y. Not together with a bandwidth.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -28,19 +31,47 @@ class SoftDTW(torch.nn.Module):
         torch.Size([])
     """
 
-    def __init__(self, gamma=1.0, *, cost="sqeuclidean", bandwidth=None, warp_penalty=0.0, reduction="mean"):
+    def __init__(
+        self,
+        gamma=1.0,
+        *,
+        cost="sqeuclidean",
+        bandwidth=None,
+        warp_penalty=0.0,
+        reduction="mean",
+        length_norm=False,
+        open_ends=False,
+    ):
         super().__init__()
         costs.check(cost)
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
-        self.gamma = arguments.positive_gamma(gamma)
+        self._set_number(
+            "gamma", gamma, lambda number: 0.0 if arguments.is_zero(number) else arguments.positive_gamma(number)
+        )
         self.cost = cost
         self.bandwidth = None if bandwidth is None else arguments.band_radius(bandwidth)
-        self.warp_penalty = arguments.non_negative_penalty(warp_penalty)
+        self._set_number("warp_penalty", warp_penalty, arguments.non_negative_penalty)
+        self.length_norm = arguments.flag("length_norm", length_norm)
+        arguments.check_ends(open_ends, bandwidth)
+        self.open_ends = open_ends
         self.reduction = reduction
 
+    def _set_number(self, name, value, check):
+        """A Parameter becomes the module's own, another tensor a buffer that is not saved with it."""
+        if isinstance(value, torch.nn.Parameter):
+            self.register_parameter(name, value)
+        elif arguments.is_number(value):
+            setattr(self, name, check(value))
+        else:
+            tensor = arguments.numbers_as_tensor(name, value)
+            self.register_buffer(name, tensor, persistent=False)
+
     def forward(self, x, y, x_lengths=None, y_lengths=None):
-        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none"."""
+        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
+
+        Either may be a nested tensor or a PackedSequence, which has its own lengths.
+        """
         value = soft_dtw(
             x,
             y,
@@ -50,6 +81,8 @@ class SoftDTW(torch.nn.Module):
             y_lengths=y_lengths,
             bandwidth=self.bandwidth,
             warp_penalty=self.warp_penalty,
+            length_norm=self.length_norm,
+            open_ends=self.open_ends,
         )
         if self.reduction == "mean":
             return value.mean()
@@ -57,7 +90,12 @@ class SoftDTW(torch.nn.Module):
 
     def extra_repr(self):
         cost = self.cost if isinstance(self.cost, str) else getattr(self.cost, "__name__", repr(self.cost))
+        gamma, penalty = (
+            f"tensor of shape {tuple(number.shape)}" if isinstance(number, torch.Tensor) else f"{number:g}"
+            for number in (self.gamma, self.warp_penalty)
+        )
+        flags = "".join(f", {name}=True" for name in ("length_norm", "open_ends") if getattr(self, name))
         return (
-            f"gamma={self.gamma:g}, cost={cost}, bandwidth={self.bandwidth}, "
-            f"warp_penalty={self.warp_penalty:g}, reduction={self.reduction}"
+            f"gamma={gamma}, cost={cost}, bandwidth={self.bandwidth}, warp_penalty={penalty}, "
+            f"reduction={self.reduction}{flags}"
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
 from .saved_state import saved_bytes
 from .selection import PRODUCT_ROWS, by_products
 
@@ -31,8 +32,20 @@ forward_from_cost = torch.ops.torchsoftdtw.forward_from_cost.default
 backward_from_cost = torch.ops.torchsoftdtw.backward_from_cost.default
 
 
+def fake_series_gradient(series, needed, by_vectors=False):
+    """What the kernels return for a (B, L, D) series, dimension-major in memory or vector by vector; an empty tensor where
+    none is needed."""
+    if not needed:
+        return series.new_empty((0,))
+    batch, length, dim = series.shape
+    return series.new_empty((batch, length, dim)) if by_vectors else series.new_empty((batch, dim, length)).transpose(1, 2)
+
+
 @torch.library.register_fake("torchsoftdtw::forward")
-def _(x, y, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, cost, kernel, rows_per_thread, save):
+def _(
+    x, y, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, cost, kernel,
+    rows_per_thread, save,
+):  # fmt: skip
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     n, m, dim = x.shape[1], y.shape[1], x.shape[2]
     if by_products(kernel, cost, dim, x.dtype):
@@ -43,22 +56,18 @@ def _(x, y, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, co
 
 @torch.library.register_fake("torchsoftdtw::backward")
 def _(
-    grad_value, x, y, value, saved, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, cost, kernel,
-    rows_per_thread, need_x, need_y,
+    grad_value, x, y, value, saved, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma,
+    warp_penalty, cost, kernel, rows_per_thread, need_x, need_y,
 ):  # fmt: skip
-    def gradient(series, needed):
-        if not needed:
-            return series.new_empty((0,))
-        batch, length, dim = series.shape
-        if by_products(kernel, cost, dim, series.dtype):
-            return series.new_empty((batch, length, dim))
-        return series.new_empty((batch, dim, length)).transpose(1, 2)
-
-    return gradient(x, need_x), gradient(y, need_y)
+    by_vectors = by_products(kernel, cost, x.shape[2], x.dtype)
+    return fake_series_gradient(x, need_x, by_vectors), fake_series_gradient(y, need_y, by_vectors)
 
 
 @torch.library.register_fake("torchsoftdtw::forward_from_cost")
-def _(cost_matrix, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, kernel, rows_per_thread, save):
+def _(
+    cost_matrix, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, kernel,
+    rows_per_thread, save,
+):  # fmt: skip
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     batch, n, m = cost_matrix.shape
     count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, cost_matrix.dtype) if save else 0
@@ -67,36 +76,79 @@ def _(cost_matrix, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_pena
 
 @torch.library.register_fake("torchsoftdtw::backward_from_cost")
 def _(
-    grad_value, cost_matrix, value, saved, x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, kernel,
-    rows_per_thread,
+    grad_value, cost_matrix, value, saved, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma,
+    warp_penalty, kernel, rows_per_thread,
 ):  # fmt: skip
     return cost_matrix.new_empty(cost_matrix.shape)
 
 
+PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: arguments.Options begins with them
+
+
+def _split(inputs, tensors):
+    """An op's inputs but the last one, `save`: the tensors and those per pair one by one, then a list of the rest."""
+    return *inputs[: tensors + PER_PAIR], inputs[tensors + PER_PAIR : -1]
+
+
 def _setup_forward(ctx, inputs, output):
-    x, y, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
-    ctx.save_for_backward(x, y, *output, x_lengths, y_lengths, bandwidths)
+    x, y, *per_pair, ctx.options = _split(inputs, 2)
+    ctx.save_for_backward(x, y, *output, *per_pair)
     ctx.set_materialize_grads(False)
 
 
 def _backward(ctx, grad_value, _grad_saved):
-    need_x, need_y = ctx.needs_input_grad[:2]
+    need_x, need_y, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 2 + PER_PAIR]
     if grad_value is None:
-        return (None,) * 12
+        return (None,) * 14
+    if need_gamma or need_penalty:
+        return _backward_with_gamma(ctx, grad_value, need_penalty)
     grad_x, grad_y = backward(grad_value, *ctx.saved_tensors, *ctx.options, need_x, need_y)
-    return (grad_x if need_x else None, grad_y if need_y else None, *(None,) * 10)
+    return (grad_x if need_x else None, grad_y if need_y else None, *(None,) * 12)
+
+
+def _backward_with_gamma(ctx, grad_value, need_penalty):
+    """With (6), whose <E, C> follows from the gradients of one unit of value."""
+    x, y, value, _, x_lengths, y_lengths, _, gammas, penalties = ctx.saved_tensors
+    _, _, warp_penalty, cost, *_ = ctx.options
+    if need_penalty or penalties is not None or warp_penalty != 0:
+        raise RuntimeError(
+            "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
+            "torchsoftdtw::forward_from_cost has both"
+        )
+    unit_x, unit_y = backward(torch.ones_like(value), *ctx.saved_tensors, *ctx.options, True, True)
+    path_cost = path_cost_by_euler(cost, x, y, unit_x, unit_y, x_lengths, y_lengths)
+    grad_gamma, _ = of_gamma_and_penalty(value, path_cost, None, None, gammas)
+    need_x, need_y = ctx.needs_input_grad[:2]
+    each = grad_value[:, None, None]
+    gradients = (unit_x * each if need_x else None, unit_y * each if need_y else None)
+    return (*gradients, None, None, None, grad_gamma * grad_value, *(None,) * 8)
 
 
 def _setup_forward_from_cost(ctx, inputs, output):
-    cost_matrix, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
-    ctx.save_for_backward(cost_matrix, *output, x_lengths, y_lengths, bandwidths)
+    cost_matrix, *per_pair, ctx.options = _split(inputs, 1)
+    ctx.save_for_backward(cost_matrix, *output, *per_pair)
     ctx.set_materialize_grads(False)
 
 
 def _backward_from_cost(ctx, grad_value, _grad_saved):
     if grad_value is None:
-        return (None,) * 10
-    return (backward_from_cost(grad_value, *ctx.saved_tensors, *ctx.options), *(None,) * 9)
+        return (None,) * 12
+    need_cost, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 1 + PER_PAIR]
+    if not (need_gamma or need_penalty):
+        return (backward_from_cost(grad_value, *ctx.saved_tensors, *ctx.options), *(None,) * 11)
+    cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = ctx.saved_tensors
+    alignment = backward_from_cost(torch.ones_like(value), *ctx.saved_tensors, *ctx.options)
+    _, gamma, warp_penalty, *_ = ctx.options
+    gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
+    path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
+    grad_gamma, grad_penalty = of_gamma_and_penalty(value, path_cost, steps, warp_penalty, gamma)
+    return (
+        alignment * grad_value[:, None, None] if need_cost else None,
+        *(None,) * 3,
+        grad_gamma * grad_value if need_gamma else None,
+        grad_penalty * grad_value if need_penalty else None,
+        *(None,) * 6,
+    )
 
 
 def _no_second_order(ctx, *grads):
@@ -120,16 +172,14 @@ class _OfSeries(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, *inputs):
-        x, y, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = forward(*inputs)
-        ctx.save_for_backward(x, y, value, saved, x_lengths, y_lengths, bandwidths)
-        ctx.set_materialize_grads(False)
+        _setup_forward(ctx, inputs, (value, saved))
         return value
 
     @staticmethod
     def backward(ctx, grad_value):
-        with _below_autograd_if_first_order():
+        with below_autograd_if_first_order():
             return _backward(ctx, grad_value, None)
 
 
@@ -138,28 +188,40 @@ class _OfCost(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, *inputs):
-        cost_matrix, x_lengths, y_lengths, bandwidths, *ctx.options, _save = inputs
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = forward_from_cost(*inputs)
-        ctx.save_for_backward(cost_matrix, value, saved, x_lengths, y_lengths, bandwidths)
-        ctx.set_materialize_grads(False)
+        _setup_forward_from_cost(ctx, inputs, (value, saved))
         return value
 
     @staticmethod
     def backward(ctx, grad_value):
-        with _below_autograd_if_first_order():
+        with below_autograd_if_first_order():
             return _backward_from_cost(ctx, grad_value, None)
 
 
-def _below_autograd_if_first_order():
+def below_autograd_if_first_order():
     return contextlib.nullcontext() if torch.is_grad_enabled() else torch._C._AutoDispatchBelowAutograd()
 
 
+def wants_gradient(*tensors):
+    """Whether a forward pass should keep what its backward pass needs. A tensor may be None."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def require_build_for(like):
+    """Raise where a tensor is on a device for which nothing was built."""
+    if like.device.type == "cuda" and not HAS_CUDA:
+        raise RuntimeError(
+            "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "
+            f"{like.device}; reinstall it where nvcc is on the PATH, or move the tensors to the CPU"
+        )
+
+
 def value_of_series(*inputs):
-    """The value of `forward(*inputs)`, differentiable with respect to x and y."""
+    """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
     return forward(*inputs)[0] if torch.compiler.is_compiling() else _OfSeries.apply(*inputs)
 
 
 def value_of_cost(*inputs):
-    """The value of `forward_from_cost(*inputs)`, differentiable with respect to the cost matrix."""
+    """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
     return forward_from_cost(*inputs)[0] if torch.compiler.is_compiling() else _OfCost.apply(*inputs)

@@ -1,8 +1,11 @@
 """Which kernel runs: policy only, the kernels obey. By sequence length first, then batch, dimension, dtype and device."""
 
+import numbers
 from typing import NamedTuple
 
 import torch
+
+from .arguments import FLOATS
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
@@ -45,22 +48,42 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
         "cpu" on the CPU, otherwise "diagonal", "stencil" or "tiled".
 
     Raises:
-        ValueError: a device that is neither the CPU nor CUDA.
+        TypeError, ValueError: an argument is wrong, such as a device that is neither the CPU nor CUDA.
 
     Example:
         >>> select_kernel(128, batch=512)
         'stencil'
     """
+    for name, size in (("n", n), ("m", n if m is None else m), ("batch", batch), ("dim", dim)):
+        _check_size(name, size)
+    if dtype not in FLOATS:
+        raise TypeError(f"dtype: expected float64, float32, float16 or bfloat16, got {dtype}")
+    try:
+        torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device: expected the CPU or CUDA, got {device!r}") from error
     return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device)).kernel
 
 
-def plan(kernel, n, m, batch, dim, dtype, device):
-    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+def _check_size(name, size):
+    if isinstance(size, bool) or not isinstance(size, (int, numbers.Integral)):
+        raise TypeError(f"{name}: expected an integer, got {type(size).__name__}")
+    least = 0 if name == "batch" else 1
+    if size < least:
+        raise ValueError(f"{name}: expected an integer of at least {least}, got {size}")
+
+
+def check_name(kernel):
     if not isinstance(kernel, str):
         raise TypeError(f"kernel: expected a string, got {type(kernel).__name__}")
     if kernel not in ("auto", *KERNELS):
         names = ", ".join(repr(name) for name in ("auto", *KERNELS))
         raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
+
+
+def plan(kernel, n, m, batch, dim, dtype, device):
+    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+    check_name(kernel)
     if device.type in ("cpu", "meta"):
         if kernel in CUDA_KERNELS:
             raise ValueError(f"kernel: {kernel!r} runs on CUDA tensors only, and x is on {device}; use 'auto' or 'cpu'")

@@ -29,21 +29,19 @@ const Isa& choose_isa() {
   return kPlain;
 }
 
-const Kernels<float>& kernels(float) {
-  static const Isa& isa = choose_isa();
-  return isa.for_float;
-}
-
-const Kernels<double>& kernels(double) {
-  static const Isa& isa = choose_isa();
-  return isa.for_double;
-}
+const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
+const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
 
 // Whether a pair may turn out to need a wider dtype.
 template <typename T>
 constexpr bool kCanFail = sizeof(T) < sizeof(double);
 
 }  // namespace
+
+const Isa& chosen_isa() {
+  static const Isa& isa = choose_isa();
+  return isa;
+}
 
 void rest(int64_t round) {
 #if defined(__x86_64__)

@@ -14,10 +14,15 @@ namespace {
 
 #include "backward.h"
 
+#include "hard_sweep.h"
+
 }  // namespace
 
 extern const Isa SOFTDTW_ISA;
-const Isa SOFTDTW_ISA = {SOFTDTW_ISA_NAME, {forward<float>, backward<float>}, {forward<double>, backward<double>}};
+const Isa SOFTDTW_ISA = {
+    SOFTDTW_ISA_NAME,
+    {forward<float>, backward<float>, hard_sweep<float>},
+    {forward<double>, backward<double>, hard_sweep<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

@@ -63,8 +63,8 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   pair.low = extent.low;
   pair.high = extent.high;
   pair.dim = problem.dim;
-  pair.scale = 1 / (problem.gamma * kLn2);
-  pair.penalty = problem.warp_penalty;
+  pair.scale = problem.scale_of(b);
+  pair.penalty = problem.penalty_of(b);
   pair.matrix.set(problem.cost_matrix.pair(b));
   pair.x = workspace.x;
   pair.y = workspace.y;

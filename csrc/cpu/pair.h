@@ -10,6 +10,7 @@
 
 #include "../problem.h"
 #include "../recurrence.h"
+#include "hard_pair.h"
 #include "progress.h"
 
 namespace softdtw {
@@ -144,6 +145,7 @@ struct Kernels {
   void (*forward)(const Pair<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
   void (*backward)(
       const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
+  HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
 };
 
 struct Isa {
@@ -151,6 +153,8 @@ struct Isa {
   Kernels<float> for_float;
   Kernels<double> for_double;
 };
+
+const Isa& chosen_isa();
 
 extern const Isa kPlain;
 #if defined(__x86_64__)

@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
     return;
   }
   using Recurrence = SoftDtw<double, double, DeviceMath, true>;
-  const Recurrence recurrence = {1.0, Recurrence::split(problem.warp_penalty * problem.scale, 1.0)};
+  const double scale = problem.scale_of(pair);
+  const Recurrence recurrence = {1.0, Recurrence::split(problem.penalty_of(pair) * scale, 1.0)};
   const Entry<double> nowhere = {Unreachable<double>::value, 1.0};
   weights += weights == nullptr ? 0 : pair * 3 * cells;
   recent += pair * 3 * problem.n;
@@ -73,7 +74,7 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
       const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * problem.scale);
+      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
       Weights<double> shares;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);
@@ -85,7 +86,8 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
         to[2 * cells] = static_cast<T>(shares.left);
       }
       if (d == diagonals - 1)
-        value[pair] = is_unreachable(cell.m) ? T(INFINITY) : static_cast<T>((cell.m - log2(cell.s)) * problem.gamma * kLn2);
+        value[pair] =
+            is_unreachable(cell.m) ? T(INFINITY) : static_cast<T>((cell.m - log2(cell.s)) * problem.gamma_of(pair) * kLn2);
     }
     if (weights != nullptr) weights += diagonal.width();
     __syncthreads();

@@ -51,6 +51,7 @@ bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
   const Sizes<S> sizes(problem);
   if (sizeof(typename S::Scalar) == 4 && !is_univariate(problem)) return false;
   return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear &&
+         !problem.warp_penalties && (problem.warp_penalty == 0 || !problem.gammas) &&
          fabs(problem.warp_penalty * problem.scale) < kLargestPenalty;
 }
 

@@ -44,8 +44,8 @@ struct LinearTile : Tile_ {
   bool in_range = false;  // the product of the weights of kSteps cells of a row is at least 2^-kRange
 
   __device__ LinearTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale))),
-        scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale)) {}
+      : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale_of(pair)))),
+        scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale_of(pair))) {}
 
   // The costs of a chunk as exponents.
   __device__ __forceinline__ void use(const Place<S>& place) {

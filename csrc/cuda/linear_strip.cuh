@@ -105,7 +105,7 @@ __device__ bool linear_forward_strip(
           if (writes) out[t] = Slot<T>::of(bottom);
         });
     if (writes) *reinterpret_cast<int2*>(own_edge.references + own_group) = make_int2(unit, sweep == Sweep::kGeneral);
-    if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma * kLn2);
+    if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma_of(job.pair) * kLn2);
     __syncwarp();
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }

@@ -85,14 +85,15 @@ struct Recurrences {
   bool has_penalty;
 
   // Ready-made costs are scaled where they are loaded, the others inside the cell.
-  __device__ explicit Recurrences(const Problem<T>& problem) {
+  __device__ Recurrences(const Problem<T>& problem, int64_t pair) {
+    const T scale = static_cast<T>(problem.scale_of(pair));
+    const double warp_penalty = problem.penalty_of(pair);
     // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
-    plain.scale = problem.cost == Cost::kMatrix ? T(1) : static_cast<T>(problem.scale);
+    plain.scale = problem.cost == Cost::kMatrix ? T(1) : scale;
     general.scale = plain.scale;
-    const Entry<double> penalty =
-        SoftDtw<double, double, DeviceMath, true>::split(problem.warp_penalty * static_cast<T>(problem.scale), 1.0);
+    const Entry<double> penalty = SoftDtw<double, double, DeviceMath, true>::split(warp_penalty * scale, 1.0);
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
-    has_penalty = problem.warp_penalty != 0;
+    has_penalty = warp_penalty != 0;
   }
 };
 

@@ -27,7 +27,7 @@ __device__ void robust_forward_strip(
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const Recurrences<S> recurrences(problem);
+  const Recurrences<S> recurrences(problem, job.pair);
 
   RobustState<S> state;
   state.start(around.is_first && lane == 0);
@@ -79,8 +79,8 @@ __device__ void robust_forward_strip(
           if (writes) RobustTop<S>::write(out, t, bottom);
         });
     if (ends) {
-      const double scale = static_cast<T>(problem.scale);
-      const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma * kLn2;
+      const double scale = static_cast<T>(problem.scale_of(job.pair));
+      const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(job.pair) * kLn2;
       const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * unit;
       value[job.pair] = last_m >= nowhere<S>() / 2 ? T(INFINITY) : static_cast<T>(result);
     }
@@ -115,7 +115,7 @@ __device__ void robust_backward_strip(
   const int below_groups = around.is_last ? 0 : around.below.groups();
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
-  const Recurrences<S> recurrences(problem);
+  const Recurrences<S> recurrences(problem, job.pair);
   const RobustStage<S> kept(threadIdx.y, lane);
 
   Tile tile(problem, extent, strip, job.pair, lane, T(0));

@@ -89,7 +89,7 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   using T = typename S::Scalar;
   if (problem.cost == Cost::kMatrix) {
     const View<const T> matrix = problem.cost_matrix.pair(pair);
-    const T scale = static_cast<T>(problem.scale);
+    const T scale = static_cast<T>(problem.scale_of(pair));
     T largest = 0;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {

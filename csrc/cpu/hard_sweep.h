@@ -1,0 +1,117 @@
+// The sweep of (9) over a pair, compiled once per instruction set; the loops over a diagonal become vectors.
+
+template <typename T>
+inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t count, T* __restrict cost) {
+  if (pair.cost == Cost::kMatrix) {
+    const int64_t stride = pair.matrix.row_stride - pair.matrix.column_stride;
+    const T* const from = pair.matrix.data + row * pair.matrix.row_stride + (d - row) * pair.matrix.column_stride;
+    for (int64_t k = 0; k < count; ++k) cost[k] = from[k * stride];
+    return;
+  }
+  const T* x = pair.x + row;
+  const T* y = pair.y + pair.extent.m - 1 - d + row;
+  if (pair.cost == Cost::kCityblock) {
+    for (int64_t k = 0; k < count; ++k) cost[k] = x[k] > y[k] ? x[k] - y[k] : y[k] - x[k];
+    for (int64_t dim = 1; dim < pair.dim; ++dim) {
+      x += pair.x_stride, y += pair.y_stride;
+      for (int64_t k = 0; k < count; ++k) cost[k] += x[k] > y[k] ? x[k] - y[k] : y[k] - x[k];
+    }
+    return;
+  }
+  for (int64_t k = 0; k < count; ++k) cost[k] = (x[k] - y[k]) * (x[k] - y[k]);
+  for (int64_t dim = 1; dim < pair.dim; ++dim) {
+    x += pair.x_stride, y += pair.y_stride;
+    for (int64_t k = 0; k < count; ++k) cost[k] += (x[k] - y[k]) * (x[k] - y[k]);
+  }
+  if (pair.cost == Cost::kEuclidean)
+    for (int64_t k = 0; k < kHardBlock; k += kWidth<T>) store(cost + k, square_root<T>(load(cost + k)));
+}
+
+using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64
+using HalfFloats = float __attribute__((vector_size(SOFTDTW_VECTOR_BYTES / 2)));
+
+SOFTDTW_INLINE Vec<double> load_wide(const double* from) { return load(from); }
+SOFTDTW_INLINE Vec<double> load_wide(const float* from) {
+  HalfFloats narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
+  return __builtin_convertvector(narrow, Vec<double>);
+}
+
+// `count` cells of a diagonal, and more up to a whole register: rows that do not lie on it, whose entries nothing reads.
+// With steps, their bits are added to the bytes of their rows. Returns whether a cost is NaN, which a minimum would lose.
+template <typename T, bool WithSteps>
+SOFTDTW_INLINE bool hard_cells(
+    const T* cost, const double* before, const double* last, double* now, uint8_t* steps, int shift, double penalty,
+    int64_t count) {
+  using V = Vec<double>;
+  using Bits = typename Lanes<double>::Bits;
+  constexpr int kLanes = kWidth<double>;
+  const V stepped = splat(penalty);
+  Bits spoiled = {};
+  for (int64_t k = 0; k < count; k += kLanes) {
+    const V own = load_wide(cost + k);
+    const V up = load(last + k - 1), left = load(last + k), diagonal = load(before + k - 1);
+    const V side = minimum(up, left) + stepped;
+    store(now + k, own + minimum(side, diagonal));
+    spoiled |= own != own;
+    if constexpr (WithSteps) {
+      const Bits sideways = side < diagonal;  // all bits of a lane, or none
+      const Bits step = (sideways & (Bits{} + int64_t(kUp))) + (sideways & (left < up) & (Bits{} + int64_t(kLeft - kUp)));
+      Bytes bytes;
+      __builtin_memcpy(&bytes, steps + k, sizeof bytes);
+      bytes |= __builtin_convertvector(step << shift, Bytes);
+      __builtin_memcpy(steps + k, &bytes, sizeof bytes);
+    }
+  }
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (spoiled[lane]) return true;
+  return false;
+}
+
+template <typename T, bool WithSteps>
+HardEnd hard_sweep_of(const HardPair<T>& pair) {
+  const Extent& extent = pair.extent;
+  const int64_t diagonals = diagonals_of(extent), bottom = extent.n - 1;
+  const double infinite = __builtin_inf();
+  double* rows[3];
+  for (int k = 0; k < 3; ++k) {
+    rows[k] = pair.entries + k * entries_stride(extent.n) + 1;  // row -1 is the border
+    for (int64_t i = -1; i <= extent.n + kHardSlack; ++i) rows[k][i] = infinite;
+  }
+  rows[1][-1] = 0;  // R[0,0], the diagonal predecessor of the first cell
+  if (pair.open_ends) rows[2][-1] = 0;
+  HardEnd end = {infinite, extent.m - 1};
+  bool spoiled = false;
+  alignas(64) T cost[kHardBlock] = {};  // what is beyond a diagonal keeps an earlier number
+  uint8_t* steps = pair.steps;
+  DiagonalRows group = rows_of_group(extent, 0);
+  for (int64_t d = 0; d < diagonals; ++d) {
+    double *const now = rows[d % 3], *const last = rows[(d + 2) % 3], *const before = rows[(d + 1) % 3];
+    const DiagonalRows own(extent, d);
+    const int shift = int(2 * (d % kDiagonalsPerByte));
+    if (WithSteps && shift == 0) {
+      if (d > 0) steps += group.last - group.first + 1;
+      group = rows_of_group(extent, d / kDiagonalsPerByte);
+      pair.starts[d / kDiagonalsPerByte] = steps - pair.steps;
+      __builtin_memset(steps, 0, size_t(group.last - group.first + 1));
+    }
+    for (int64_t row = own.first; row <= own.last; row += kHardBlock) {
+      const int64_t count = own.last - row + 1 < kHardBlock ? own.last - row + 1 : kHardBlock;
+      hard_costs(pair, d, row, count, cost);
+      uint8_t* const own_steps = WithSteps ? steps + (row - group.first) : nullptr;
+      spoiled |= hard_cells<T, WithSteps>(cost, before + row, last + row, now + row, own_steps, shift, pair.penalty, count);
+    }
+    // What the next two diagonals may read beside this one.
+    now[own.first - 1] = own.first == 0 && pair.open_ends ? 0 : infinite;
+    now[own.last + 1] = infinite;
+    if (pair.open_ends && own.last == bottom && now[bottom] < end.value) end = {now[bottom], d - bottom};
+  }
+  if (!pair.open_ends) end.value = rows[(diagonals - 1) % 3][bottom];
+  if (spoiled) end.value = __builtin_nan("");
+  return end;
+}
+
+template <typename T>
+HardEnd hard_sweep(const HardPair<T>& pair) {
+  return pair.steps ? hard_sweep_of<T, true>(pair) : hard_sweep_of<T, false>(pair);
+}

@@ -1,0 +1,47 @@
+// Hard DTW on CUDA: memory, a device and the caller's stream for hard.cu.
+#include <cuda_runtime_api.h>
+#include <torch/csrc/stable/accelerator.h>
+#include <torch/csrc/stable/library.h>
+
+#include "../hard_entry.h"
+#include "hard.h"
+
+namespace softdtw {
+namespace {
+
+cudaStream_t current_stream(const Tensor& like) {
+  void* stream = nullptr;
+  STD_TORCH_CHECK(
+      aoti_torch_get_current_cuda_stream(like.get_device(), &stream) == 0, "could not get the current CUDA stream");
+  return static_cast<cudaStream_t>(stream);
+}
+
+void check(cudaError_t error, const char* direction) {
+  STD_TORCH_CHECK(error == cudaSuccess, "hard DTW: the ", direction, " pass failed: ", cudaGetErrorString(error));
+}
+
+struct HardCudaBackend {
+  // Dimension-major, as the strips read it.
+  static Tensor arrange(const Tensor& series) {
+    if (series.dim() != 3 || series.size(2) == 1 || series.stride(1) == 1) return series;
+    return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
+  }
+
+  template <typename T>
+  static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    const Tensor scratch = new_bytes(like, hard_scratch_bytes(problem, spans != nullptr));
+    check(hard_forward(problem, open_ends, value, spans, scratch.mutable_data_ptr(), current_stream(like)), "forward");
+  }
+
+  template <typename T>
+  static void backward(const Problem<T>& problem, const HardGradient<T>& gradient, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    check(hard_backward(problem, gradient, current_stream(like)), "backward");
+  }
+};
+
+}  // namespace
+}  // namespace softdtw
+
+SOFTDTW_REGISTER_HARD(CUDA, softdtw::HardCudaBackend)

@@ -1,0 +1,143 @@
+"""Hard DTW, the limit of soft-DTW for gamma = 0: its value, its gradient along the best path, and the path itself."""
+
+import torch
+
+from . import arguments, hard_ops, ops, ragged
+from . import cost as costs
+
+
+def dtw(
+    x,
+    y,
+    *,
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
+):
+    """Dynamic time warping between the series of x and y, pair by pair, differentiable along the best path.
+
+    The smallest summed cost of the vectors that a monotone alignment of two series matches: Sakoe & Chiba, "Dynamic
+    programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. No root is taken: for
+    "sqeuclidean", the value is the square of what packages that take one call the DTW distance.
+
+    Args:
+        x: (B, N, D), or (N, D) for one pair, in any form that `soft_dtw` takes.
+        y: (B, M, D), or (M, D) for one pair.
+        cost: a name or a callable, as in `soft_dtw`.
+        x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
+        y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, as in `soft_dtw`.
+        warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        length_norm: divide the value by N + M, the pair's own lengths.
+        open_ends: x is matched with that contiguous part of y which suits it best. Not together with a bandwidth.
+
+    Returns:
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths
+        are best, the gradient is along the one that `dtw_path` returns. It cannot be differentiated a second time.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part.
+
+    Example:
+        >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
+        >>> dtw(x, y).item()
+        1.0
+    """
+    value, _, batched = _of_series(
+        x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path=False
+    )
+    return value if batched else value.squeeze(0)
+
+
+def dtw_path(
+    x,
+    y,
+    *,
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
+):
+    """`dtw`, and the best path of every pair: which row of x is matched with which row of y.
+
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
+    equally good ways into a cell the path takes the diagonal one before the one that advances in x, and that before the
+    one that advances in y; of equally good ends (with open_ends) the first. Equal is what is so after rounding.
+
+    Args:
+        x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
+
+    Returns:
+        (value, paths): the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the device of x:
+        pairs (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a pair without
+        a batch a 0-d value and one tensor.
+
+    Raises:
+        As `dtw`.
+
+    Example:
+        >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
+        >>> dtw_path(x, y)[1].tolist()
+        [[0, 0], [1, 0], [2, 1]]
+    """
+    value, spans, batched = _of_series(
+        x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path=True
+    )
+    paths = paths_from_spans(spans)
+    return (value, paths) if batched else (value.squeeze(0), paths[0])
+
+
+def _of_series(x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path):
+    costs.check(cost)
+    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
+    x, y, batched = arguments.series(x, y)
+    n, m = x.shape[1], y.shape[1]
+    options = arguments.options(x, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
+    ops.require_build_for(x)
+    if callable(cost):
+        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
+        value, spans = of_cost(arguments.cost_matrix(matrix)[0], options, open_ends, with_path)
+    else:
+        name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
+        save = with_path or ops.wants_gradient(x, y, options.warp_penalties)
+        value, spans = hard_ops.value_and_spans_of_series(x, y, *_inputs(options), open_ends, name, save)
+    return (arguments.per_length(value, options, n, m) if length_norm else value), spans, batched
+
+
+def of_cost(matrix, options, open_ends, with_path=False):
+    """The values of checked cost matrices, and the spans of their paths, if they are wanted or a gradient is."""
+    save = with_path or ops.wants_gradient(matrix, options.warp_penalties)
+    return hard_ops.value_and_spans_of_cost(matrix, *_inputs(options), open_ends, save)
+
+
+def _inputs(options):
+    """What the ops of hard DTW take of the Options: all but gamma."""
+    return (
+        options.x_lengths,
+        options.y_lengths,
+        options.bandwidths,
+        options.warp_penalties,
+        options.bandwidth,
+        options.warp_penalty,
+    )
+
+
+def paths_from_spans(spans):
+    """List of (K, 2) tensors of cells from the (B, N, 2) first and last columns that each row of a path meets."""
+    batch, n, _ = spans.shape
+    first = spans[..., 0].flatten().long()
+    counts = (spans[..., 1] - spans[..., 0] + 1).flatten().long()
+    cells = torch.arange(int(counts.sum()), device=spans.device)
+    row = torch.arange(n, device=spans.device).repeat(batch).repeat_interleave(counts)
+    column = cells + (first - (counts.cumsum(0) - counts)).repeat_interleave(counts)
+    return list(torch.stack([row, column], 1).split(counts.view(batch, n).sum(1).tolist()))

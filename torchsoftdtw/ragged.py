@@ -1,0 +1,48 @@
+"""Ragged batches: nested tensors and packed sequences as a padded tensor and lengths, through which gradients flow back."""
+
+import torch
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+
+def padded(x, y, x_lengths, y_lengths):
+    """(x, y, x_lengths, y_lengths) with every ragged series padded, and its lengths in the place of None."""
+    x, x_lengths = _padded("x", x, x_lengths)
+    y, y_lengths = _padded("y", y, y_lengths)
+    return x, y, x_lengths, y_lengths
+
+
+def _padded(name, series, lengths):
+    if isinstance(series, torch.Tensor) and not series.is_nested:
+        return series, lengths
+    if isinstance(series, PackedSequence):
+        _check(name, lengths, series.data, "a PackedSequence", 2)
+        return pad_packed_sequence(series, batch_first=True)
+    if isinstance(series, torch.Tensor):
+        _check(name, lengths, series, "a nested tensor", 3)
+        if series.layout == torch.jagged:
+            return _pad_jagged(name, series)
+        own = torch.tensor([part.shape[0] for part in series.unbind()], dtype=torch.int64)
+        return torch.nested.to_padded_tensor(series, 0.0), own
+    return series, lengths
+
+
+def _check(name, lengths, tensor, kind, dims):
+    if lengths is not None:
+        raise ValueError(f"{name}_lengths: expected None where {name} is {kind}, which has its own lengths")
+    if tensor.dim() != dims:
+        raise ValueError(
+            f"{name}: expected {kind} of (length, dim) series, got series of {tensor.dim() - dims + 2} dimensions"
+        )
+
+
+def _pad_jagged(name, series):
+    if series._ragged_idx != 1:
+        raise ValueError(f"{name}: expected a nested tensor that is ragged in dimension 1, got {series._ragged_idx}")
+    lengths = series.lengths()
+    if lengths is None:
+        return torch.nested.to_padded_tensor(series, 0.0), series.offsets().diff()
+    # With gaps between the series, which PyTorch's own padding cannot skip.
+    values, step = series.values(), torch.arange(int(lengths.max()), device=lengths.device)
+    inside = step < lengths.unsqueeze(1)
+    row = torch.where(inside, series.offsets()[:-1].unsqueeze(1) + step, 0)
+    return torch.where(inside.unsqueeze(2), values[row], 0), lengths
