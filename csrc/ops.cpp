@@ -20,4 +20,12 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "backward_from_cost(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, int bandwidth, float gamma, float warp_penalty, str kernel, "
       "int rows_per_thread) -> Tensor grad_cost");
+  m.def(
+      "hessian_product(Tensor cost_matrix, Tensor tangent, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, "
+      "int bandwidth, float gamma, float warp_penalty, bool need_alignment) "
+      "-> (Tensor value_tangent, Tensor alignment, Tensor alignment_tangent)");
+  m.def(
+      "third_order_product(Tensor cost_matrix, Tensor first, Tensor second, Tensor? x_lengths, Tensor? y_lengths, "
+      "Tensor? bandwidths, int bandwidth, float gamma, float warp_penalty) "
+      "-> (Tensor alignment_tangent, Tensor alignment_curvature)");
 }

@@ -2,7 +2,7 @@
 
 import torch
 
-from . import arguments, ops, selection
+from . import arguments, ops, selection, transforms
 from . import cost as costs
 
 
@@ -40,7 +40,7 @@ def soft_dtw(
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
-        in the dtype of x and y. They cannot be differentiated a second time yet.
+        in the dtype of x and y, and can be differentiated again, up to the third order.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -55,13 +55,13 @@ def soft_dtw(
     x, y, batched = arguments.series(x, y)
     n, m = x.shape[1], y.shape[1]
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    plan = _plan(kernel, x, n, m, x.shape[2])
+    plan = plan_for(kernel, x, n, m, x.shape[2])
     if callable(cost):
         matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
         value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, plan)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        value = ops.value_of_series(x, y, *options, name, *plan, _wants_gradient(x, y))
+        value = transforms.value_of_series(x, y, *options, name, *plan, _wants_gradient(x, y))
     return value if batched else value.squeeze(0)
 
 
@@ -103,11 +103,12 @@ def soft_dtw_from_cost(
     matrix, batched = arguments.cost_matrix(cost_matrix)
     n, m = matrix.shape[1:]
     options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    value = _run_from_cost(matrix, options, _plan(kernel, matrix, n, m, 1))
+    value = _run_from_cost(matrix, options, plan_for(kernel, matrix, n, m, 1))
     return value if batched else value.squeeze(0)
 
 
-def _plan(kernel, like, n, m, dim):
+def plan_for(kernel, like, n, m, dim):
+    """The Plan for the tensor `like`, whose first dimension is the batch."""
     plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
     if like.device.type == "cuda" and not ops.HAS_CUDA:
         raise RuntimeError(
@@ -118,7 +119,7 @@ def _plan(kernel, like, n, m, dim):
 
 
 def _run_from_cost(matrix, options, plan):
-    return ops.value_of_cost(matrix, *options, *plan, _wants_gradient(matrix))
+    return transforms.value_of_cost(matrix, *options, *plan, _wants_gradient(matrix))
 
 
 def _wants_gradient(*tensors):
