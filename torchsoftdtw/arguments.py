@@ -149,8 +149,8 @@ def _per_pair(name, given, like, batched, low, high):
         raise ValueError(f"{name}: expected shape ({batch},), one per pair, got {tuple(tensor.shape)}")
     # Values on a CUDA device are not looked at, which would mean waiting for it: the kernels answer NaN for a wrong one.
     on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
-    # Nor are those that torch.func.vmap maps over, which it does not let one look at.
-    hidden = torch.compiler.is_compiling() or torch._C._functorch.is_batchedtensor(tensor)
+    # Nor are those that torch.func maps over, which it does not let one look at.
+    hidden = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     if on_host and batch > 0 and not hidden:
         smallest, largest = tensor.min().item(), tensor.max().item()
         if smallest < low or (high is not None and largest > high):

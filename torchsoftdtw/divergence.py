@@ -25,8 +25,8 @@ def soft_dtw_divergence(
 ):
     """The soft-DTW divergence between the series of x and y, pair by pair, differentiable with respect to both.
 
-    S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch &
-    Vert, "Differentiable divergences between time series", AISTATS 2021. V is, by `kind`,
+    S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch
+    & Vert, "Differentiable divergences between time series", AISTATS 2021. V is, by `kind`,
 
         "soft"   soft-DTW itself;
         "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
@@ -107,7 +107,7 @@ def _stack(parts):
         return torch.cat([series for series, _ in parts]), None
     padded = [torch.nn.functional.pad(series, (0, 0, 0, longest - series.shape[1])) for series, _ in parts]
     lengths = [
-        series.new_full((series.shape[0],), series.shape[1], dtype=torch.int64) if lengths is None else lengths
+        torch.full(series.shape[:1], series.shape[1], device=series.device) if lengths is None else lengths
         for series, lengths in parts
     ]
     return torch.cat(padded), torch.cat(lengths)
