@@ -1,5 +1,7 @@
 """Divergences: soft-DTW without its bias, 0 at x = y (Blondel, Mensch & Vert, AISTATS 2021)."""
 
+import functools
+
 import torch
 
 from . import arguments, transforms
@@ -102,15 +104,34 @@ def check_kind(kind):
 
 def _stack(parts):
     """Series of several lengths, and their own lengths or None, as one batch (padded, lengths)."""
-    longest = max(series.shape[1] for series, _ in parts)
-    if all(series.shape[1] == longest and lengths is None for series, lengths in parts):
+    longest = _largest(series.shape[1] for series, _ in parts)
+    if all(lengths is None and _is_known(series.shape[1] == longest) for series, lengths in parts):
         return torch.cat([series for series, _ in parts]), None
-    padded = [torch.nn.functional.pad(series, (0, 0, 0, longest - series.shape[1])) for series, _ in parts]
     lengths = [
         torch.full(series.shape[:1], series.shape[1], device=series.device) if lengths is None else lengths
         for series, lengths in parts
     ]
-    return torch.cat(padded), torch.cat(lengths)
+    return torch.cat([_pad(series, longest) for series, _ in parts]), torch.cat(lengths)
+
+
+def _pad(series, longest):
+    batch, length, dim = series.shape
+    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13).
+    rest = longest - length
+    return series if _is_known(rest == 0) else torch.cat([series, series.new_zeros((batch, rest, dim))], 1)
+
+
+def _largest(lengths):
+    return functools.reduce(torch.sym_max, lengths)
+
+
+def _is_known(condition):
+    """Whether a condition on sizes holds. A compiled or exported graph with symbolic sizes stays free of it."""
+    if isinstance(condition, bool):
+        return condition
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return statically_known_true(condition)
 
 
 def _expected_cost(x, y, gamma, **options):
