@@ -116,9 +116,11 @@ def _stack(parts):
 
 def _pad(series, longest):
     batch, length, dim = series.shape
-    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13).
-    rest = longest - length
-    return series if _is_known(rest == 0) else torch.cat([series, series.new_zeros((batch, rest, dim))], 1)
+    if _is_known(length == longest):
+        return series
+    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13). And
+    # one row too many, so that a graph with symbolic lengths need not ask whether there is any.
+    return torch.cat([series, series.new_zeros((batch, longest - length + 1, dim))], 1)[:, :longest]
 
 
 def _largest(lengths):
