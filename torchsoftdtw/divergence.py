@@ -105,7 +105,7 @@ def check_kind(kind):
 def _stack(parts):
     """Series of several lengths, and their own lengths or None, as one batch (padded, lengths)."""
     longest = _largest(series.shape[1] for series, _ in parts)
-    if all(lengths is None and _is_known(series.shape[1] == longest) for series, lengths in parts):
+    if all(lengths is None and _agree(series.shape[1], longest) for series, lengths in parts):
         return torch.cat([series for series, _ in parts]), None
     lengths = [
         torch.full(series.shape[:1], series.shape[1], device=series.device) if lengths is None else lengths
@@ -116,24 +116,24 @@ def _stack(parts):
 
 def _pad(series, longest):
     batch, length, dim = series.shape
-    if _is_known(length == longest):
+    if _agree(length, longest):
         return series
     # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13). And
-    # one row too many, so that a graph with symbolic lengths need not ask whether there is any.
-    return torch.cat([series, series.new_zeros((batch, longest - length + 1, dim))], 1)[:, :longest]
+    # two rows too many, so that a graph with symbolic lengths need not ask whether there are none or is one, sizes of their own.
+    return torch.cat([series, series.new_zeros((batch, longest - length + 2, dim))], 1)[:, :longest]
 
 
 def _largest(lengths):
     return functools.reduce(torch.sym_max, lengths)
 
 
-def _is_known(condition):
-    """Whether a condition on sizes holds. A compiled or exported graph with symbolic sizes stays free of it."""
-    if isinstance(condition, bool):
-        return condition
+def _agree(length, other):
+    """Whether two sizes are equal. A compiled or exported graph with symbolic sizes stays free of the question."""
+    if not torch.compiler.is_compiling():
+        return length == other
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-    return statically_known_true(condition)
+    return statically_known_true(length == other)
 
 
 def _expected_cost(x, y, gamma, **options):
