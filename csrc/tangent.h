@@ -53,14 +53,14 @@ struct Shares {
 template <int kDirections>
 SOFTDTW_HD Jet<kDirections> mean_of(
     const Shares<double>& p, const Jet<kDirections>& diag, const Jet<kDirections>& up, const Jet<kDirections>& left,
-    double gamma) {
+    double inverse_gamma) {
   Jet<kDirections> mean;
   mean.s = p.diag * diag.s + p.up * up.s + p.left * left.s;
   if constexpr (kDirections == 2) {
     mean.t = p.diag * diag.t + p.up * up.t + p.left * left.t;
     const double covariance = p.diag * (diag.s - mean.s) * (diag.t - mean.t) + p.up * (up.s - mean.s) * (up.t - mean.t) +
                               p.left * (left.s - mean.s) * (left.t - mean.t);
-    mean.st = p.diag * diag.st + p.up * up.st + p.left * left.st - covariance / gamma;
+    mean.st = p.diag * diag.st + p.up * up.st + p.left * left.st - covariance * inverse_gamma;
   }
   return mean;
 }
@@ -77,12 +77,12 @@ SOFTDTW_HD Jet<kDirections> at_cell(Jet<kDirections> mean, double s, double t) {
 template <int kDirections>
 SOFTDTW_HD void receive(
     Flow<kDirections>& flow, const Flow<kDirections>& from, const Jet<kDirections>& mean, const Jet<kDirections>& own,
-    double share, double gamma) {
-  const double a = (own.s - mean.s) / gamma;
+    double share, double inverse_gamma) {
+  const double a = (own.s - mean.s) * inverse_gamma;
   flow.e += share * from.e;
   flow.s += share * (from.s - a * from.e);
   if constexpr (kDirections == 2) {
-    const double b = (own.t - mean.t) / gamma, c = (own.st - mean.st) / gamma;
+    const double b = (own.t - mean.t) * inverse_gamma, c = (own.st - mean.st) * inverse_gamma;
     flow.t += share * (from.t - b * from.e);
     flow.st += share * (from.st - a * from.t - b * from.s + (a * b - c) * from.e);
   }

@@ -17,9 +17,19 @@ namespace {
 
 template <typename T>
 struct HostMath {
-  static T exp2(T a) { return std::exp2(a); }
+  // Nearly all are powers of a whole number, the difference of two m.
+  static T exp2(T a) {
+    if (a == round(a) && a > -1000 && a < 1000) {
+      const uint64_t bits = uint64_t(int64_t(a) + 1023) << 52;
+      T power;
+      std::memcpy(&power, &bits, sizeof bits);
+      return power;
+    }
+    return a < -1100 ? T(0) : std::exp2(a);
+  }
   static T reciprocal(T a) { return T(1) / a; }
-  static T round(T a) { return std::nearbyint(a); }
+  // Without a call into the library, which a processor of 2003 would need.
+  static T round(T a) { return abs(a) < Whole<T>::limit ? (a + Whole<T>::rounder) - Whole<T>::rounder : a; }
   static T min(T a, T b) { return b < a ? b : a; }
   static T max(T a, T b) { return a < b ? b : a; }
   static T abs(T a) { return std::fabs(a); }
@@ -103,6 +113,7 @@ struct TangentPass {
   // (1), and R's derivatives. Returns whether the value is finite.
   bool forward(int64_t b, const Rows& table, Row* rows, Shares<double>* shares, Jet<kDirections>* means) const {
     const Recurrence recurrence = {1.0, Recurrence::split(problem.warp_penalty * problem.scale, 1.0)};
+    const double inverse_gamma = 1 / problem.gamma;
     const Entry<double> nowhere = {kUnreachable, 1.0};
     const View<const T> costs = problem.cost_matrix.pair(b);
     std::fill_n(rows[1].entries, problem.m + 2, nowhere);
@@ -121,7 +132,7 @@ struct TangentPass {
             above.entries[j], above.entries[j + 1], now.entries[j], cost > kUnreachable ? kUnreachable : cost, weights);
         normalise(cell);
         const Shares<double> share = {Recurrence::diagonal_share(weights), weights.up, weights.left};
-        const Jet<kDirections> mean = mean_of(share, above.jets[j], above.jets[j + 1], now.jets[j], problem.gamma);
+        const Jet<kDirections> mean = mean_of(share, above.jets[j], above.jets[j + 1], now.jets[j], inverse_gamma);
         const int64_t at = table.cell(i, j);
         shares[at] = share;
         means[at] = mean;
@@ -137,7 +148,7 @@ struct TangentPass {
   void backward(
       int64_t b, const Rows& table, Row* rows, const Shares<double>* shares, const Jet<kDirections>* means) const {
     const Extent& extent = table.extent;
-    const double gamma = problem.gamma;
+    const double inverse_gamma = 1 / problem.gamma;
     for (int i = extent.n - 1; i >= 0; --i) {
       Flow<kDirections>*const now = rows[i % 2].flows, *const below = rows[(i + 1) % 2].flows;
       for (int j = table.last(i); j >= table.first(i); --j) {
@@ -147,15 +158,15 @@ struct TangentPass {
         if (i == extent.n - 1 && j == extent.m - 1) flow.e = 1;
         if (i + 1 < extent.n && j + 1 < extent.m) {
           const int64_t at = table.cell(i + 1, j + 1);
-          receive(flow, below[j + 1], means[at], own, shares[at].diag, gamma);
+          receive(flow, below[j + 1], means[at], own, shares[at].diag, inverse_gamma);
         }
         if (i + 1 < extent.n && extent.in_band(i + 1, j)) {
           const int64_t at = table.cell(i + 1, j);
-          receive(flow, below[j], means[at], own, shares[at].up, gamma);
+          receive(flow, below[j], means[at], own, shares[at].up, inverse_gamma);
         }
         if (j + 1 < extent.m && extent.in_band(i, j + 1)) {
           const int64_t at = table.cell(i, j + 1);
-          receive(flow, now[j + 1], means[at], own, shares[at].left, gamma);
+          receive(flow, now[j + 1], means[at], own, shares[at].left, inverse_gamma);
         }
         now[j] = flow;
         write_flow(tangents, b, i, j, flow);

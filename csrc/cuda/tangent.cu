@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
     return spoil<T, kDirections>(problem, tangents, pair, {n, m, -n, m});
   }
   using Recurrence = SoftDtw<double, double, DeviceMath, true>;
-  const double gamma = problem.gamma;
+  const double inverse_gamma = 1 / problem.gamma;
   const Recurrence recurrence = {1.0, Recurrence::split(problem.warp_penalty * problem.scale, 1.0)};
   const Entry<double> nowhere = {Unreachable<double>::value, 1.0};
   const int64_t rows = problem.n;
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
       const Jet<kDirections> none;
       const Jet<kDirections> mean = mean_of(
           share, has_diag ? memory.jets[before + row - 1] : none, has_up ? memory.jets[last + row - 1] : none,
-          has_left ? memory.jets[last + row] : none, gamma);
+          has_left ? memory.jets[last + row] : none, inverse_gamma);
       const Jet<kDirections> own =
           at_cell(mean, direction(tangents.first, pair, row, column), direction(tangents.second, pair, row, column));
       memory.entries[now + row] = cell;
@@ -155,15 +155,15 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
       if (d == diagonals - 1) flow.e = 1;
       if (row + 1 < extent.n && column + 1 < extent.m) {
         const int64_t at = after_start + row + 1 - after.first;
-        receive(flow, memory.flows[latest + row + 1], memory.means[at], own, double(memory.to_diag[at]), gamma);
+        receive(flow, memory.flows[latest + row + 1], memory.means[at], own, double(memory.to_diag[at]), inverse_gamma);
       }
       if (row + 1 < extent.n && extent.in_band(row + 1, column)) {
         const int64_t at = next_start + row + 1 - next.first;
-        receive(flow, memory.flows[later + row + 1], memory.means[at], own, double(memory.to_up[at]), gamma);
+        receive(flow, memory.flows[later + row + 1], memory.means[at], own, double(memory.to_up[at]), inverse_gamma);
       }
       if (column + 1 < extent.m && extent.in_band(row, column + 1)) {
         const int64_t at = next_start + row - next.first;
-        receive(flow, memory.flows[later + row], memory.means[at], own, double(memory.to_left[at]), gamma);
+        receive(flow, memory.flows[later + row], memory.means[at], own, double(memory.to_left[at]), inverse_gamma);
       }
       memory.flows[now + row] = flow;
       write_flow(tangents, pair, row, column, flow);
