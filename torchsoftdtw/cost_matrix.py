@@ -74,9 +74,18 @@ def bend(matrix, tangent, u, w, x, y, costs, cost):
 def _compute(x, y, cost):
     if cost == "sqeuclidean" and x.shape[2] <= FEW_DIMS:
         return sum(difference.square() for difference in _differences_by_dim(x, y))
+    if cost == "sqeuclidean" and x.dtype == torch.float32:
+        return _squared_distances_by_product(x.double(), y.double()).to(x.dtype)
     # Not by matrix products, in which short distances drown.
     distances = torch.cdist(x, y, p=1.0 if cost == "cityblock" else 2.0, compute_mode="donot_use_mm_for_euclid_dist")
     return distances.square() if cost == "sqeuclidean" else distances
+
+
+def _squared_distances_by_product(x, y):
+    """|x|^2 + |y|^2 - 2 x.y in float64, whose rounding, 1e-16 of |x|^2, is nothing beside that of float32 series."""
+    x, y = _centred(x, y)
+    squares = x.square().sum(2).unsqueeze(2) + y.square().sum(2).unsqueeze(1)
+    return torch.baddbmm(squares, x, y.transpose(1, 2), alpha=-2).clamp(min=0)
 
 
 def _differences_by_dim(x, y):

@@ -60,7 +60,7 @@ def soft_dtw_divergence(
     Example:
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> round(soft_dtw_divergence(x, x).item(), 3), round(soft_dtw_divergence(x, y).item(), 3)
-        (0.0, 0.899)
+        (0.0, 0.736)
     """
     check_kind(kind)
     costs.check(cost)
@@ -118,8 +118,8 @@ def _pad(series, longest):
     batch, length, dim = series.shape
     if _agree(length, longest):
         return series
-    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13). And
-    # two rows too many, so that a graph with symbolic lengths need not ask whether there are none or is one, sizes of their own.
+    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13).
+    # And two rows too many: a graph with symbolic lengths then need not ask whether there are none or one, which differ.
     return torch.cat([series, series.new_zeros((batch, longest - length + 2, dim))], 1)[:, :longest]
 
 
