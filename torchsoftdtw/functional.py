@@ -109,7 +109,11 @@ def soft_dtw_from_cost(
 
 def plan_for(kernel, like, n, m, dim):
     """The Plan for the tensor `like`, whose first dimension is the batch."""
-    plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
+    if kernel == "auto" and like.device.type == "cuda" and torch.compiler.is_exporting():
+        # A choice by size would bind the exported program to sizes like those of its example.
+        plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
+    else:
+        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
     if like.device.type == "cuda" and not ops.HAS_CUDA:
         raise RuntimeError(
             "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "

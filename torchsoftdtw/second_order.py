@@ -16,10 +16,12 @@ import torch
 
 from . import cost as costs
 from . import ops
+from .arguments import Options
 from .batching import folds_batches, inner, per_pair
 from .cost_matrix import CostMatrix, bend, pull_back, push_forward
 
-OPTIONS = len(("x_lengths", "y_lengths", "bandwidths", "bandwidth", "gamma", "warp_penalty"))
+OPTIONS = len(Options._fields)
+PER_PAIR = len(("x_lengths", "y_lengths", "bandwidths"))  # tensors or None, the first among the options
 
 
 class _OfCost(torch.autograd.Function):
@@ -31,9 +33,9 @@ class _OfCost(torch.autograd.Function):
     def keep(cls, ctx, inputs, outputs):
         tensors, options = inputs[: cls.tensors], inputs[cls.tensors : cls.tensors + OPTIONS]
         ctx.rest = inputs[cls.tensors + OPTIONS :]
-        ctx.numbers = options[3:]
+        ctx.numbers = options[PER_PAIR:]
         ctx.set_materialize_grads(False)
-        saved = (*tensors, *options[:3], *outputs)
+        saved = (*tensors, *options[:PER_PAIR], *outputs)
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
 
@@ -41,7 +43,7 @@ class _OfCost(torch.autograd.Function):
     def kept(cls, ctx):
         """(tensors, options, outputs)"""
         saved = ctx.saved_tensors
-        split = cls.tensors + 3
+        split = cls.tensors + PER_PAIR
         return saved[: cls.tensors], (*saved[cls.tensors : split], *ctx.numbers), saved[split:]
 
     @classmethod
@@ -219,26 +221,28 @@ def _plus(a, b):
 
 def _keep_backward(ctx, inputs, output):
     grad_value, x, y, _value, _saved, *rest = inputs
-    ctx.numbers, ctx.cost, ctx.needed = rest[3:OPTIONS], rest[OPTIONS], rest[-2:]
-    ctx.save_for_backward(grad_value, x, y, *rest[:3])
+    ctx.numbers, ctx.cost, ctx.needed = rest[PER_PAIR:OPTIONS], rest[OPTIONS], rest[-2:]
+    ctx.save_for_backward(grad_value, x, y, *rest[:PER_PAIR])
     ctx.set_materialize_grads(False)
 
 
 def _differentiate_backward(ctx, u, w):
-    grad_value, x, y, *lengths = ctx.saved_tensors
+    grad_value, x, y, *per_pair_options = ctx.saved_tensors
     u, w = (grad if needed else None for grad, needed in zip((u, w), ctx.needed, strict=True))
-    return *gradient_backward(u, w, grad_value, x, y, (*lengths, *ctx.numbers), ctx.cost), *(None,) * 13
+    return *gradient_backward(u, w, grad_value, x, y, (*per_pair_options, *ctx.numbers), ctx.cost), *(None,) * (OPTIONS + 7)
 
 
 def _keep_backward_from_cost(ctx, inputs, output):
     grad_value, cost_matrix, _value, _saved, *rest = inputs
-    ctx.numbers = rest[3:OPTIONS]
-    ctx.save_for_backward(grad_value, cost_matrix, *rest[:3])
+    ctx.numbers = rest[PER_PAIR:OPTIONS]
+    ctx.save_for_backward(grad_value, cost_matrix, *rest[:PER_PAIR])
 
 
 def _differentiate_backward_from_cost(ctx, grad):
-    grad_value, cost_matrix, *lengths = ctx.saved_tensors
-    return *_alignment_times_backward(grad, grad_value, cost_matrix, (*lengths, *ctx.numbers)), *(None,) * 10
+    grad_value, cost_matrix, *per_pair_options = ctx.saved_tensors
+    return *_alignment_times_backward(grad, grad_value, cost_matrix, (*per_pair_options, *ctx.numbers)), *(None,) * (
+        OPTIONS + 4
+    )
 
 
 torch.library.register_autograd("torchsoftdtw::backward", _differentiate_backward, setup_context=_keep_backward)

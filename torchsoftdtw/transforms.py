@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 
 from . import ops
 from .batching import fold, folds_batches, inner, per_pair, unfold
-from .second_order import OPTIONS, Alignment, AlignmentTimes, HessianProduct, along_direction, gradient_backward
+from .second_order import OPTIONS, PER_PAIR, Alignment, AlignmentTimes, HessianProduct, along_direction, gradient_backward
 
 
 def value_of_series(*inputs):
@@ -149,9 +149,9 @@ class OfCost(torch.autograd.Function):
 
 def _keep(ctx, inputs, tensors):
     """Everything, the tensors among it as PyTorch wants them saved."""
-    ctx.numbers = inputs[tensors + 3 :]
+    ctx.numbers = inputs[tensors + PER_PAIR :]
     ctx.set_materialize_grads(False)
-    saved = inputs[: tensors + 3]
+    saved = inputs[: tensors + PER_PAIR]
     ctx.save_for_backward(*saved)
     ctx.save_for_forward(*saved)
 
