@@ -38,4 +38,13 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "dtw_from_cost_backward(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor spans, Tensor? x_lengths, "
       "Tensor? y_lengths) -> Tensor grad_cost");
+
+  m.def(
+      "hessian_product(Tensor cost_matrix, Tensor tangent, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, "
+      "Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, bool need_alignment) "
+      "-> (Tensor value_tangent, Tensor alignment, Tensor alignment_tangent)");
+  m.def(
+      "third_order_product(Tensor cost_matrix, Tensor first, Tensor second, Tensor? x_lengths, Tensor? y_lengths, "
+      "Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty) "
+      "-> (Tensor alignment_tangent, Tensor alignment_curvature)");
 }

@@ -117,7 +117,7 @@ def draw(history, future, forecasts, title, path):
             axis.plot(steps, joined, color=COLOURS[name], lw=1.9, label=f"trained with {name}")
         distances = {name: dtw(*as_arrays(forecast[index, None], future[index, None]))[0] for name, forecast in items}
         text = ", ".join(f"{name} {distance:.2f}" for name, distance in distances.items())
-        axis.set_title(f"DTW to the truth: {text}", fontsize=9, color="0.3")
+        axis.set_title(f"DTW to the truth: {text}", fontsize=9 if len(items) < 3 else 7.5, color="0.3")
         axis.spines[["top", "right"]].set_visible(False)
         axis.set_xlim(0, past + horizon - 1)
     handles, labels = axes.flat[0].get_legend_handles_labels()

@@ -1,8 +1,10 @@
 """Soft-DTW as the design writes it down: plain float64 loops that share nothing with the package or its kernels."""
 
+import itertools
 import math
 
 import numpy as np
+import torch
 from scipy.spatial.distance import cdist
 
 
@@ -163,3 +165,71 @@ def hard_value_by_diagonals(costs, bandwidth, warp_penalty=0.0):
         now[i + 1] = costs[i, diagonal - i] + (np.zeros(1) if diagonal == 0 else best)
         before, last = last, now
     return last[n]
+
+
+def paths(n, m, bandwidth=None):
+    """Every path through an (n, m) table with the band, as a list of cells: for tables small enough to count them all."""
+
+    def onward(i, j):
+        if (i, j) == (n - 1, m - 1):
+            return [[(i, j)]]
+        steps = ((i + 1, j + 1), (i + 1, j), (i, j + 1))
+        inside = [(a, b) for a, b in steps if a < n and b < m and in_band(a + 1, b + 1, n, m, bandwidth)]
+        return [[(i, j), *rest] for a, b in inside for rest in onward(a, b)]
+
+    return onward(0, 0)
+
+
+def path_costs(costs, n, m, bandwidth, warp_penalty):
+    """What each path costs, penalties included, as a tensor, and the (K, n, m) tables of the cells that each visits."""
+    found = paths(n, m, bandwidth)
+    visits = torch.zeros(len(found), n, m, dtype=torch.float64)
+    penalties = torch.zeros(len(found), dtype=torch.float64)
+    for k, path in enumerate(found):
+        for i, j in path:
+            visits[k, i, j] = 1
+        penalties[k] = warp_penalty * sum((a, b) != (i + 1, j + 1) for (i, j), (a, b) in itertools.pairwise(path))
+    return (visits * costs[:n, :m]).sum((1, 2)) + penalties, visits
+
+
+def value_by_paths(costs, n, m, gamma, bandwidth=None, warp_penalty=0.0):
+    """(1) from its definition, a torch scalar that autograd differentiates as often as one likes."""
+    totals, _ = path_costs(costs, n, m, bandwidth, warp_penalty)
+    return -gamma * torch.logsumexp(-totals / gamma, 0)
+
+
+def expected_cost_by_paths(costs, n, m, gamma, bandwidth=None, warp_penalty=0.0):
+    """The mean of the paths' costs, each weighted by exp(-cost / gamma); gamma = inf: all alike."""
+    totals, _ = path_costs(costs, n, m, bandwidth, warp_penalty)
+    weights = torch.softmax(-totals / gamma, 0) if gamma < math.inf else torch.full_like(totals, 1 / len(totals))
+    return (weights * totals).sum()
+
+
+def value_by_rows(costs, gamma, bandwidth=None, warp_penalty=0.0):
+    """(1) as a torch recursion over the cells: slower than the paths to grow, and autograd differentiates it as well."""
+    n, m = costs.shape
+    above = {}
+    for i in range(1, n + 1):
+        row = {}
+        for j in range(1, m + 1):
+            if not in_band(i, j, n, m, bandwidth):
+                continue
+            steps = [(above.get(j - 1), 0.0), (above.get(j), warp_penalty), (row.get(j - 1), warp_penalty)]
+            reached = torch.stack([value + penalty for value, penalty in steps if value is not None]) if i + j > 2 else None
+            soft = 0.0 if reached is None else -gamma * torch.logsumexp(-reached / gamma, 0)
+            row[j] = costs[i - 1, j - 1] + soft
+        above = row
+    return above[m]
+
+
+def torch_costs(x, y, cost):
+    """The (n, m) costs of two torch series, as autograd can differentiate them twice."""
+    difference = x.unsqueeze(1) - y.unsqueeze(0)
+    if cost == "sqeuclidean":
+        return difference.square().sum(2)
+    if cost == "cityblock":
+        return difference.abs().sum(2)
+    if cost == "euclidean":
+        return difference.square().sum(2).sqrt()
+    unit_x, unit_y = (series / series.square().sum(1, keepdim=True).sqrt() for series in (x, y))
+    return 1 - unit_x @ unit_y.T

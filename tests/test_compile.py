@@ -1,11 +1,11 @@
-"""torch.compile, autocast, checkpointing."""
+"""torch.compile, torch.export, autocast, checkpointing."""
 
 import pytest
 import torch
 from cases import normal
 from torch.utils.checkpoint import checkpoint
 
-from torchsoftdtw import SoftDTW, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, SoftDTWDivergence, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,75 @@ def test_lengths_and_costs_compile_without_a_graph_break(kernel, cost, dynamic):
     for n in (12, 15):
         x, y = normal(3, n, 2, seed=n).float().to(kernel.device), normal(3, 9, 2, seed=2).float().to(kernel.device)
         torch.testing.assert_close(train(compiled, network, x, y, *lengths), train(step, network, x, y, *lengths))
+
+
+def alignment_loss(x, y, x_lengths=None, y_lengths=None, cost="sqeuclidean"):
+    value, alignment = soft_dtw_alignment(x, y, 0.5, cost=cost, x_lengths=x_lengths, y_lengths=y_lengths)
+    return value.sum() + alignment.square().sum()
+
+
+LOSSES = {
+    "soft_dtw": SoftDTW(0.5),
+    "soft": SoftDTWDivergence(0.5, bandwidth=6),
+    "sharp": SoftDTWDivergence(0.5, kind="sharp", cost="euclidean", warp_penalty=0.1),
+    "mean": SoftDTWDivergence(0.5, kind="mean", cost="cosine"),
+    "alignment": alignment_loss,
+    "cityblock": lambda *inputs: alignment_loss(*inputs, cost="cityblock"),
+}
+
+
+class NetworkWithLoss(torch.nn.Module):
+    def __init__(self, loss):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+        self.loss = loss
+
+    def forward(self, x, y, x_lengths=None, y_lengths=None):
+        return self.loss(self.linear(x), y, x_lengths, y_lengths)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_losses_of_any_order_compile_with_any_lengths_as_one_graph(device, name):
+    network = NetworkWithLoss(LOSSES[name]).to(device)
+    graphs = []
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return torch._dynamo.backends.debugging.aot_eager(graph, inputs)
+
+    compiled = torch.compile(network, fullgraph=True, backend=count, dynamic=True)
+    compilations = []
+    for n, m in ((12, 9), (5, 20), (17, 8)):
+        x, y = normal(3, n, 2, seed=n).float().to(device), normal(3, m, 2, seed=m).float().to(device)
+        lengths = [torch.tensor([size, 3, 1], device=device) for size in (n, m)]
+        expected = train(NetworkWithLoss.forward, network, x, y, *lengths)
+        torch.testing.assert_close(train(lambda _, *inputs: compiled(*inputs), network, x, y, *lengths), expected)
+        compilations.append(len(graphs))
+    assert compilations[0] == compilations[-1]
+    for n, m in ((7, 7), (6, 10)):
+        x, y = normal(3, n, 2, seed=n).float().to(device), normal(3, m, 2, seed=m).float().to(device)
+        expected = train(NetworkWithLoss.forward, network, x, y)
+        torch.testing.assert_close(train(lambda _, *inputs: compiled(*inputs), network, x, y), expected)
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["strict", "non_strict"])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_a_module_that_holds_the_loss_can_be_exported(device, name, strict):
+    network = NetworkWithLoss(LOSSES[name]).to(device)
+    batch, n, m = (torch.export.Dim(size, min=2, max=4096) for size in ("batch", "n", "m"))
+    shapes = {"x": {0: batch, 1: n}, "y": {0: batch, 1: m}, "x_lengths": {0: batch}, "y_lengths": {0: batch}}
+
+    def inputs(batch, n, m):
+        generator = torch.Generator().manual_seed(n)
+        lengths = (torch.randint(1, size + 1, (batch,), generator=generator) for size in (n, m))
+        series = normal(batch, n, 2, seed=1).float(), normal(batch, m, 2, seed=2).float()
+        return tuple(tensor.to(device) for tensor in (*series, *lengths))
+
+    exported = torch.export.export(network, inputs(3, 12, 9), dynamic_shapes=shapes, strict=strict).module()
+    for sizes in ((3, 12, 9), (5, 20, 31)):
+        torch.testing.assert_close(exported(*inputs(*sizes)), network(*inputs(*sizes)))
 
 
 def test_lists_of_lengths_and_pairs_without_a_batch_compile(kernel):

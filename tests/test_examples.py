@@ -11,7 +11,12 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 @pytest.mark.parametrize(
-    ("script", "brief"), [("train_forecaster.py", ["--epochs", "2"]), ("fit_barycenter.py", ["--steps", "2"])]
+    ("script", "brief"),
+    [
+        ("train_forecaster.py", ["--epochs", "2"]),
+        ("fit_barycenter.py", ["--steps", "2"]),
+        ("dilate.py", ["--epochs", "2"]),
+    ],
 )
 def test_example_runs_and_draws(tmp_path, script, brief, device):
     for needed in ("aeon", "matplotlib", "tqdm"):

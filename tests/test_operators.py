@@ -1,10 +1,10 @@
-"""The registered ops: opcheck, fakes, and what a second derivative answers."""
+"""The registered ops: opcheck and fakes."""
 
 import pytest
 import torch
-from cases import normal
+from cases import KernelCase, normal
 
-from torchsoftdtw import ops, selection, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import ops, selection, soft_dtw
 
 OPTIONS = {
     "plain": {},
@@ -63,6 +63,8 @@ def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
     value, saved = ops.forward(x, y, *shared, cost, *plan, True)
     for needed in ((True, True), (False, True)):
         torch.library.opcheck(ops.backward, (torch.ones_like(value), x, y, value, saved, *shared, cost, *plan, *needed))
+        leaves = [tensor.clone().requires_grad_() for tensor in (torch.ones_like(value), x, y)]
+        torch.library.opcheck(ops.backward, (*leaves, value, saved, *shared, cost, *plan, *needed))
 
 
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
@@ -73,6 +75,32 @@ def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
     torch.library.opcheck(ops.forward_from_cost, (costs.clone().requires_grad_(), *shared, *plan, True))
     value, saved = ops.forward_from_cost(costs, *shared, *plan, True)
     torch.library.opcheck(ops.backward_from_cost, (torch.ones_like(value), costs, value, saved, *shared, *plan))
+    leaves = torch.ones_like(value).requires_grad_(), costs.clone().requires_grad_()
+    torch.library.opcheck(ops.backward_from_cost, (*leaves, value, saved, *shared, *plan))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
+def test_opcheck_of_second_order_ops(device, options, batch, n, m, dtype):
+    kernel = KernelCase(device, "auto")
+    _, _, shared, _ = arguments(kernel, batch, n, m, dtype, **OPTIONS[options])
+    matrices = [normal(batch, n, m, seed=s, dtype=dtype).abs().to(device) for s in (1, 2, 3)]
+    for needed in (True, False):
+        torch.library.opcheck(ops.hessian_product, (*matrices[:2], *shared, needed))
+    torch.library.opcheck(ops.third_order_product, (*matrices, *shared))
+    leaves = [matrix.clone().requires_grad_() for matrix in matrices]
+    torch.library.opcheck(ops.hessian_product, (*leaves[:2], *shared, True))
+    with pytest.raises(RuntimeError, match="up to the third order"):
+        ops.third_order_product(*leaves, *shared)[1].sum().backward()
+
+
+def test_second_order_ops_refuse_directions_that_do_not_fit():
+    costs, options = torch.zeros(2, 4, 5), (None, None, None, -1, 1.0, 0.0)
+    for wrong in (torch.zeros(2, 5, 4), torch.zeros(1, 4, 5), torch.zeros(2, 4, 5, dtype=torch.float64), torch.zeros(4, 5)):
+        with pytest.raises(RuntimeError, match="tangent: expected the shape"):
+            ops.hessian_product(costs, wrong, *options, True)
+        with pytest.raises(RuntimeError, match="second: expected the shape"):
+            ops.third_order_product(costs, costs, wrong, *options)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -104,17 +132,6 @@ def test_nothing_is_saved_where_no_gradient_is_wanted(kernel, monkeypatch):
     with torch.inference_mode():
         soft_dtw(leaf, y, kernel=kernel.name)
     assert wanted == [False, True, True, False, False]
-
-
-def test_a_second_derivative_is_an_error(kernel):
-    x, y = (normal(2, 5, 1, seed=s).to(kernel.device).requires_grad_() for s in (1, 2))
-    gradient = torch.autograd.grad(soft_dtw(x, y, kernel=kernel.name).sum(), x, create_graph=True)[0]
-    with pytest.raises(RuntimeError, match="no second derivatives yet"):
-        gradient.square().sum().backward()
-    costs = torch.cdist(x, y).detach().requires_grad_()
-    gradient = torch.autograd.grad(soft_dtw_from_cost(costs, kernel=kernel.name).sum(), costs, create_graph=True)[0]
-    with pytest.raises(RuntimeError, match="no second derivatives yet"):
-        gradient.square().sum().backward()
 
 
 def test_a_backward_pass_without_saved_state_is_an_error(kernel):

@@ -1,9 +1,21 @@
 """Soft-DTW as a PyTorch operator and training loss (Cuturi & Blondel, ICML 2017)."""
 
+from .alignment import soft_dtw_alignment
+from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_path
-from .modules import SoftDTW
+from .modules import SoftDTW, SoftDTWDivergence
 from .selection import select_kernel
 
 __version__ = "0.1.0"
-__all__ = ["SoftDTW", "dtw", "dtw_path", "select_kernel", "soft_dtw", "soft_dtw_from_cost"]
+__all__ = [
+    "SoftDTW",
+    "SoftDTWDivergence",
+    "dtw",
+    "dtw_path",
+    "select_kernel",
+    "soft_dtw",
+    "soft_dtw_alignment",
+    "soft_dtw_divergence",
+    "soft_dtw_from_cost",
+]

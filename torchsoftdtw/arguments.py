@@ -191,12 +191,17 @@ def _per_pair(name, given, like, batched, low, high):
         raise ValueError(f"{name}: expected shape ({batch},), one per pair, got {tuple(tensor.shape)}")
     # Values on a CUDA device are not looked at, which would mean waiting for it: the kernels answer NaN for a wrong one.
     on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
-    if on_host and batch > 0 and not torch.compiler.is_compiling():
+    if on_host and batch > 0 and not _is_hidden(tensor):
         smallest, largest = tensor.min().item(), tensor.max().item()
         if smallest < low or (high is not None and largest > high):
             limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
             raise ValueError(f"{name}: expected integers {limits}, got values from {smallest} to {largest}")
     return tensor.to(device=like.device, dtype=torch.int64, non_blocking=tensor.device.type == "cpu").contiguous()
+
+
+def _is_hidden(tensor):
+    """Whether the values are not to be looked at: while compiling, or where torch.func maps over them."""
+    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def numbers_as_tensor(name, given):
@@ -221,7 +226,7 @@ def _number_per_pair(name, given, like, batched, check):
         raise ValueError(f"{name}: expected shape {pair}, got {tuple(tensor.shape)}")
     # As in _per_pair.
     on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
-    if on_host and tensor.numel() > 0 and not torch.compiler.is_compiling():
+    if on_host and tensor.numel() > 0 and not _is_hidden(tensor):
         values = tensor.detach().double()
         for value in (values.min().item(), values.max().item()):  # NaN is both
             check(value, like.dtype)

@@ -1,6 +1,8 @@
 """Soft-DTW as functions of tensors."""
 
-from . import arguments, hard, ops, ragged, selection, subsequence
+import torch
+
+from . import arguments, hard, ops, ragged, selection, subsequence, transforms
 from . import cost as costs
 
 
@@ -47,9 +49,10 @@ def soft_dtw(
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
-        in the dtype of x and y, and of gamma and warp_penalty where they are tensors that require them. They cannot be
-        differentiated a second time yet. (gamma beside a penalty, and warp_penalty itself, have a gradient at the price of
-        a cost matrix. As for lengths, a number out of range on a CUDA device answers NaN for its pair.)
+        in the dtype of x and y, and can be differentiated again, up to the third order. So do gradients to gamma and
+        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty, and
+        warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number out of range on a
+        CUDA device answers NaN for its pair.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -81,14 +84,14 @@ def soft_dtw(
     arguments.flag("length_norm", length_norm)
     n, m = x.shape[1], y.shape[1]
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    plan = _plan(kernel, x, n, m, x.shape[2])
+    plan = plan_for(kernel, x, n, m, x.shape[2])
     if callable(cost) or open_ends or _needs_matrix(options):
         matrix = costs.matrix(cost, x, y, options.x_lengths, options.y_lengths)
         value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, kernel, open_ends)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
         save = ops.wants_gradient(x, y, options.gammas)
-        value = ops.value_of_series(x, y, *options, name, *plan, save)
+        value = transforms.value_of_series(x, y, *options, name, *plan, save)
     value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 
@@ -149,8 +152,13 @@ def soft_dtw_from_cost(
     return value if batched else value.squeeze(0)
 
 
-def _plan(kernel, like, n, m, dim):
-    plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
+def plan_for(kernel, like, n, m, dim):
+    """The Plan for the tensor `like`, whose first dimension is the batch."""
+    if kernel == "auto" and like.device.type == "cuda" and torch.compiler.is_exporting():
+        # A choice by size would bind the exported program to sizes like those of its example.
+        plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
+    else:
+        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
     ops.require_build_for(like)
     return plan
 
@@ -158,9 +166,9 @@ def _plan(kernel, like, n, m, dim):
 def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
-    plan = _plan(kernel, matrix, *matrix.shape[1:], 1)
+    plan = plan_for(kernel, matrix, *matrix.shape[1:], 1)
     save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
-    return ops.value_of_cost(matrix, *options, *plan, save)
+    return transforms.value_of_cost(matrix, *options, *plan, save)
 
 
 def _needs_matrix(options):

@@ -4,6 +4,7 @@ import torch
 
 from . import arguments
 from . import cost as costs
+from .divergence import check_kind, soft_dtw_divergence
 from .functional import soft_dtw
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -72,7 +73,7 @@ class SoftDTW(torch.nn.Module):
 
         Either may be a nested tensor or a PackedSequence, which has its own lengths.
         """
-        value = soft_dtw(
+        value = self._compare(
             x,
             y,
             self.gamma,
@@ -81,12 +82,13 @@ class SoftDTW(torch.nn.Module):
             y_lengths=y_lengths,
             bandwidth=self.bandwidth,
             warp_penalty=self.warp_penalty,
-            length_norm=self.length_norm,
-            open_ends=self.open_ends,
         )
         if self.reduction == "mean":
             return value.mean()
         return value.sum() if self.reduction == "sum" else value
+
+    def _compare(self, *series_and_gamma, **options):
+        return soft_dtw(*series_and_gamma, length_norm=self.length_norm, open_ends=self.open_ends, **options)
 
     def extra_repr(self):
         cost = self.cost if isinstance(self.cost, str) else getattr(self.cost, "__name__", repr(self.cost))
@@ -99,3 +101,40 @@ class SoftDTW(torch.nn.Module):
             f"gamma={gamma}, cost={cost}, bandwidth={self.bandwidth}, warp_penalty={penalty}, "
             f"reduction={self.reduction}{flags}"
         )
+
+
+class SoftDTWDivergence(SoftDTW):
+    """The soft-DTW divergence between predicted and true series as a loss, 0 where they agree, as `soft_dtw_divergence`.
+
+    Blondel, Mensch & Vert, "Differentiable divergences between time series", AISTATS 2021. Where y needs no gradient, the
+    term y against y is computed without keeping anything for a backward pass.
+
+    Args:
+        gamma: smoothing, in the unit of the cost; a positive number or a tensor, as in `SoftDTW`.
+        kind: "soft", "sharp" or "mean", as in `soft_dtw_divergence`.
+        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
+        warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor.
+        reduction: "mean" or "sum" over the pairs, or "none".
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+
+    Example:
+        >>> x = torch.randn(4, 10, 1)
+        >>> SoftDTWDivergence(gamma=0.1)(x, x).item()
+        0.0
+    """
+
+    def __init__(self, gamma=1.0, *, kind="soft", cost="sqeuclidean", bandwidth=None, warp_penalty=0.0, reduction="mean"):
+        if arguments.is_number(gamma):
+            arguments.positive_gamma(gamma)
+        super().__init__(gamma, cost=cost, bandwidth=bandwidth, warp_penalty=warp_penalty, reduction=reduction)
+        check_kind(kind)
+        self.kind = kind
+
+    def _compare(self, *series_and_gamma, **options):
+        return soft_dtw_divergence(*series_and_gamma, kind=self.kind, **options)
+
+    def extra_repr(self):
+        return f"kind={self.kind}, {super().extra_repr()}"

@@ -30,6 +30,8 @@ forward = torch.ops.torchsoftdtw.forward.default
 backward = torch.ops.torchsoftdtw.backward.default
 forward_from_cost = torch.ops.torchsoftdtw.forward_from_cost.default
 backward_from_cost = torch.ops.torchsoftdtw.backward_from_cost.default
+hessian_product = torch.ops.torchsoftdtw.hessian_product.default
+third_order_product = torch.ops.torchsoftdtw.third_order_product.default
 
 
 def fake_series_gradient(series, needed, by_vectors=False):
@@ -80,6 +82,23 @@ def _(
     warp_penalty, kernel, rows_per_thread,
 ):  # fmt: skip
     return cost_matrix.new_empty(cost_matrix.shape)
+
+
+@torch.library.register_fake("torchsoftdtw::hessian_product")
+def _(
+    cost_matrix, tangent, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty,
+    need_alignment,
+):  # fmt: skip
+    batch = cost_matrix.shape[0]
+    alignment = cost_matrix.new_empty(cost_matrix.shape if need_alignment else (batch, 0, 0))
+    return cost_matrix.new_empty((batch,)), alignment, cost_matrix.new_empty(cost_matrix.shape)
+
+
+@torch.library.register_fake("torchsoftdtw::third_order_product")
+def _(
+    cost_matrix, first, second, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty,
+):  # fmt: skip
+    return cost_matrix.new_empty(cost_matrix.shape), cost_matrix.new_empty(cost_matrix.shape)
 
 
 PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: arguments.Options begins with them
@@ -151,19 +170,11 @@ def _backward_from_cost(ctx, grad_value, _grad_saved):
     )
 
 
-def _no_second_order(ctx, *grads):
-    raise RuntimeError(
-        "soft-DTW has no second derivatives yet: its backward pass cannot itself be differentiated "
-        "(torch.autograd.gradgradcheck, create_graph=True followed by a backward pass through the gradient)"
-    )
-
-
 torch.library.register_autograd("torchsoftdtw::forward", _backward, setup_context=_setup_forward)
 torch.library.register_autograd(
     "torchsoftdtw::forward_from_cost", _backward_from_cost, setup_context=_setup_forward_from_cost
 )
-torch.library.register_autograd("torchsoftdtw::backward", _no_second_order)
-torch.library.register_autograd("torchsoftdtw::backward_from_cost", _no_second_order)
+# The derivatives of the other ops are in second_order.py.
 
 
 class _OfSeries(torch.autograd.Function):
@@ -219,9 +230,9 @@ def require_build_for(like):
 
 def value_of_series(*inputs):
     """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
-    return forward(*inputs)[0] if torch.compiler.is_compiling() else _OfSeries.apply(*inputs)
+    return _OfSeries.apply(*inputs)
 
 
 def value_of_cost(*inputs):
     """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
-    return forward_from_cost(*inputs)[0] if torch.compiler.is_compiling() else _OfCost.apply(*inputs)
+    return _OfCost.apply(*inputs)

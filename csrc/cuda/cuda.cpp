@@ -1,9 +1,8 @@
 // The CUDA backend: chooses the variant that Python named, and gives it memory, a device and the caller's stream.
-#include <cuda_runtime_api.h>
-#include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/library.h>
 
 #include "../entry.h"
+#include "launch.h"
 #include "products.h"
 #include "variant.h"
 
@@ -21,18 +20,6 @@ Variant<T> variant_of(const Plan& plan) {
     }
   STD_TORCH_CHECK(false, "kernel: expected 'diagonal', 'stencil' or 'tiled' for CUDA tensors, got '", plan.kernel, "'");
   return {};
-}
-
-cudaStream_t current_stream(const Tensor& like) {
-  void* stream = nullptr;
-  STD_TORCH_CHECK(
-      aoti_torch_get_current_cuda_stream(like.get_device(), &stream) == 0, "could not get the current CUDA stream");
-  return static_cast<cudaStream_t>(stream);
-}
-
-void check(cudaError_t error, const char* kernel, const char* direction) {
-  STD_TORCH_CHECK(
-      error == cudaSuccess, "the ", kernel, " kernel's ", direction, " pass failed: ", cudaGetErrorString(error));
 }
 
 struct CudaBackend {

@@ -1,24 +1,12 @@
 // Hard DTW on CUDA: memory, a device and the caller's stream for hard.cu.
-#include <cuda_runtime_api.h>
-#include <torch/csrc/stable/accelerator.h>
 #include <torch/csrc/stable/library.h>
 
 #include "../hard_entry.h"
 #include "hard.h"
+#include "launch.h"
 
 namespace softdtw {
 namespace {
-
-cudaStream_t current_stream(const Tensor& like) {
-  void* stream = nullptr;
-  STD_TORCH_CHECK(
-      aoti_torch_get_current_cuda_stream(like.get_device(), &stream) == 0, "could not get the current CUDA stream");
-  return static_cast<cudaStream_t>(stream);
-}
-
-void check(cudaError_t error, const char* direction) {
-  STD_TORCH_CHECK(error == cudaSuccess, "hard DTW: the ", direction, " pass failed: ", cudaGetErrorString(error));
-}
 
 struct HardCudaBackend {
   // Dimension-major, as the strips read it.
@@ -31,13 +19,15 @@ struct HardCudaBackend {
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     const Tensor scratch = new_bytes(like, hard_scratch_bytes(problem, spans != nullptr));
-    check(hard_forward(problem, open_ends, value, spans, scratch.mutable_data_ptr(), current_stream(like)), "forward");
+    check(
+        hard_forward(problem, open_ends, value, spans, scratch.mutable_data_ptr(), current_stream(like)), "hard",
+        "forward");
   }
 
   template <typename T>
   static void backward(const Problem<T>& problem, const HardGradient<T>& gradient, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    check(hard_backward(problem, gradient, current_stream(like)), "backward");
+    check(hard_backward(problem, gradient, current_stream(like)), "hard", "backward");
   }
 };
 

@@ -1,0 +1,203 @@
+// Second and third order on the CPU: plain float64 sweeps, row by row, with threads across the batch.
+//
+// Layout: a row of the table holds its cells of the band from first_column(row) on, `width` apart from the next row. Kept
+// between the sweep of tangents and the one back are the shares of every cell and the mean over its predecessors.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <torch/csrc/stable/library.h>
+
+#include "../tangent_entry.h"
+#include "schedule.h"
+
+namespace softdtw {
+namespace cpu {
+namespace {
+
+template <typename T>
+struct HostMath {
+  // Nearly all are powers of a whole number, the difference of two m.
+  static T exp2(T a) {
+    if (a == round(a) && a > -1000 && a < 1000) {
+      const uint64_t bits = uint64_t(int64_t(a) + 1023) << 52;
+      T power;
+      std::memcpy(&power, &bits, sizeof bits);
+      return power;
+    }
+    return a < -1100 ? T(0) : std::exp2(a);
+  }
+  static T reciprocal(T a) { return T(1) / a; }
+  // Without a call into the library, which a processor of 2003 would need.
+  static T round(T a) { return abs(a) < Whole<T>::limit ? (a + Whole<T>::rounder) - Whole<T>::rounder : a; }
+  static T min(T a, T b) { return b < a ? b : a; }
+  static T max(T a, T b) { return a < b ? b : a; }
+  static T abs(T a) { return std::fabs(a); }
+  static T fma(T a, T b, T c) { return a * b + c; }
+};
+
+using Recurrence = SoftDtw<double, double, HostMath, true>;
+constexpr double kUnreachable = Unreachable<double>::value;
+
+// Brings s back to [1, 2). A NaN of s makes m NaN.
+inline void normalise(Entry<double>& entry) {
+  uint64_t bits;
+  std::memcpy(&bits, &entry.s, sizeof bits);
+  entry.m -= static_cast<double>(static_cast<int>(bits >> 52) - 1023) + (entry.s - entry.s);
+  bits = (bits & 0x000fffffffffffffull) | 0x3ff0000000000000ull;
+  std::memcpy(&entry.s, &bits, sizeof bits);
+}
+
+struct Rows {
+  Extent extent;
+  int64_t width;
+
+  Rows(const Extent& extent, int64_t m)
+      : extent(extent), width(std::min<int64_t>(m, int64_t(extent.high) - extent.low + 1)) {}
+  int first(int row) const { return std::max(0, row + extent.low); }
+  int last(int row) const { return std::min(extent.m - 1, row + extent.high); }
+  int64_t cell(int row, int column) const { return row * width + column - first(row); }
+};
+
+template <typename T, int kDirections>
+struct TangentPass {
+  struct Task {
+    int64_t turns, b;
+  };
+  // Of a row, by column; entries and jets one cell further right, so that there is a cell left of the first one.
+  struct Row {
+    Entry<double>* entries;
+    Jet<kDirections>* jets;
+    Flow<kDirections>* flows;
+  };
+
+  const Problem<T>& problem;
+  const Tangents<T>& tangents;
+
+  int64_t cells() const {
+    if (problem.bandwidth < 0 || problem.bandwidths || problem.x_lengths || problem.y_lengths) return problem.n * problem.m;
+    return problem.n * Rows(problem.extent(0), problem.m).width;
+  }
+  int64_t row_bytes() const {
+    return (problem.m + 2) * int64_t(sizeof(Entry<double>) + sizeof(Jet<kDirections>) + sizeof(Flow<kDirections>));
+  }
+  int64_t pair_bytes() const {
+    return cells() * int64_t(sizeof(Shares<double>) + sizeof(Jet<kDirections>)) + 2 * row_bytes() + 64;
+  }
+  int64_t worker_bytes() const { return 0; }
+
+  void prepare(int64_t index, char* memory, Task& task) const {
+    task = {0, index};
+    const Extent extent = problem.extent(index);
+    if (!extent.valid()) return spoil(index, {static_cast<int>(problem.n), static_cast<int>(problem.m), 0, 0}, true);
+    Shares<double>* const shares = reinterpret_cast<Shares<double>*>(memory);
+    Jet<kDirections>* const means = reinterpret_cast<Jet<kDirections>*>(shares + cells());
+    char* rest = reinterpret_cast<char*>(means + cells());
+    Row rows[2];
+    for (Row& row : rows) {
+      row.entries = reinterpret_cast<Entry<double>*>(rest);
+      row.jets = reinterpret_cast<Jet<kDirections>*>(row.entries + problem.m + 2);
+      row.flows = reinterpret_cast<Flow<kDirections>*>(row.jets + problem.m + 2);
+      rest += row_bytes();
+    }
+    if (!forward(index, Rows(extent, problem.m), rows, shares, means)) return spoil(index, extent, false);
+    backward(index, Rows(extent, problem.m), rows, shares, means);
+  }
+  void turn(Task&, int64_t, char*) const {}
+  void finish(int64_t, Task&) const {}
+
+  double direction(const View<const T>& view, int64_t b, int row, int column) const {
+    return view.data ? static_cast<double>(view.pair(b).at(row, column)) : 0.0;
+  }
+
+  // (1), and R's derivatives. Returns whether the value is finite.
+  bool forward(int64_t b, const Rows& table, Row* rows, Shares<double>* shares, Jet<kDirections>* means) const {
+    const double scale = problem.scale_of(b), inverse_gamma = 1 / problem.gamma_of(b);
+    const Recurrence recurrence = {1.0, Recurrence::split(problem.penalty_of(b) * scale, 1.0)};
+    const Entry<double> nowhere = {kUnreachable, 1.0};
+    const View<const T> costs = problem.cost_matrix.pair(b);
+    std::fill_n(rows[1].entries, problem.m + 2, nowhere);
+    std::fill_n(rows[1].jets, problem.m + 2, Jet<kDirections>());
+    rows[1].entries[0] = {0.0, 1.0};
+    Entry<double> cell = nowhere;
+    for (int i = 0; i < table.extent.n; ++i) {
+      const Row &now = rows[i % 2], &above = rows[(i + 1) % 2];
+      // What the row after next left beside this one's cells.
+      now.entries[table.first(i)] = now.entries[table.last(i) + 2] = nowhere;
+      now.jets[table.first(i)] = now.jets[table.last(i) + 2] = {};
+      for (int j = table.first(i); j <= table.last(i); ++j) {
+        const double cost = static_cast<double>(costs.at(i, j)) * scale;
+        Weights<double> weights;
+        cell = recurrence.cell(
+            above.entries[j], above.entries[j + 1], now.entries[j], cost > kUnreachable ? kUnreachable : cost, weights);
+        normalise(cell);
+        const Shares<double> share = {Recurrence::diagonal_share(weights), weights.up, weights.left};
+        const Jet<kDirections> mean = mean_of(share, above.jets[j], above.jets[j + 1], now.jets[j], inverse_gamma);
+        const int64_t at = table.cell(i, j);
+        shares[at] = share;
+        means[at] = mean;
+        now.entries[j + 1] = cell;
+        now.jets[j + 1] = at_cell(mean, direction(tangents.first, b, i, j), direction(tangents.second, b, i, j));
+      }
+    }
+    tangents.value_tangent[b] = static_cast<T>(rows[(table.extent.n + 1) % 2].jets[table.extent.m].s);
+    return cell.m < kUnreachable / 2;
+  }
+
+  // (3), (4), and E's derivatives: every cell gathers from its successors.
+  void backward(
+      int64_t b, const Rows& table, Row* rows, const Shares<double>* shares, const Jet<kDirections>* means) const {
+    const Extent& extent = table.extent;
+    const double inverse_gamma = 1 / problem.gamma_of(b);
+    for (int i = extent.n - 1; i >= 0; --i) {
+      Flow<kDirections>*const now = rows[i % 2].flows, *const below = rows[(i + 1) % 2].flows;
+      for (int j = table.last(i); j >= table.first(i); --j) {
+        const Jet<kDirections> own =
+            at_cell(means[table.cell(i, j)], direction(tangents.first, b, i, j), direction(tangents.second, b, i, j));
+        Flow<kDirections> flow;
+        if (i == extent.n - 1 && j == extent.m - 1) flow.e = 1;
+        if (i + 1 < extent.n && j + 1 < extent.m) {
+          const int64_t at = table.cell(i + 1, j + 1);
+          receive(flow, below[j + 1], means[at], own, shares[at].diag, inverse_gamma);
+        }
+        if (i + 1 < extent.n && extent.in_band(i + 1, j)) {
+          const int64_t at = table.cell(i + 1, j);
+          receive(flow, below[j], means[at], own, shares[at].up, inverse_gamma);
+        }
+        if (j + 1 < extent.m && extent.in_band(i, j + 1)) {
+          const int64_t at = table.cell(i, j + 1);
+          receive(flow, now[j + 1], means[at], own, shares[at].left, inverse_gamma);
+        }
+        now[j] = flow;
+        write_flow(tangents, b, i, j, flow);
+      }
+    }
+  }
+
+  // NaN for a pair without a finite value: in its part of the table, or everywhere.
+  void spoil(int64_t b, const Extent& extent, bool everywhere) const {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    Flow<kDirections> flow;
+    flow.e = flow.s = nan;
+    if constexpr (kDirections == 2) flow.t = flow.st = nan;
+    tangents.value_tangent[b] = static_cast<T>(nan);
+    for (int i = 0; i < extent.n; ++i)
+      for (int j = 0; j < extent.m; ++j)
+        if (everywhere || extent.in_band(i, j)) write_flow(tangents, b, i, j, flow);
+  }
+};
+
+struct TangentBackend {
+  template <typename T, int kDirections>
+  static void tangents(const Problem<T>& problem, const Tangents<T>& tangents, const Tensor& like) {
+    const int64_t threads = torch::stable::get_num_threads();
+    run_pairs(
+        TangentPass<T, kDirections>{problem, tangents}, problem.batch, std::min<int64_t>(problem.batch, threads), like);
+  }
+};
+
+}  // namespace
+}  // namespace cpu
+}  // namespace softdtw
+
+SOFTDTW_REGISTER_TANGENTS(CPU, softdtw::cpu::TangentBackend)

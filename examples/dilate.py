@@ -1,0 +1,240 @@
+"""Forecast real series with DILATE (Le Guen & Thome, NeurIPS 2019): a loss of shape and timing, beside soft-DTW and MSE.
+
+Shape is soft-DTW. Timing is <E, Omega>, with E soft-DTW's alignment and Omega[i, j] = (i - j)^2 / N^2: how far off the
+diagonal the alignment runs. Its gradient needs the derivative of E, a product with soft-DTW's Hessian, which is a kernel
+here and runs for the whole batch at once, on the CPU or a GPU. The authors' code computes it on the CPU, sample by sample,
+in loops that numba compiles; such loops are timed beside the kernels, once both are seen to agree.
+"""
+
+import argparse
+import time
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numba
+import numpy as np
+import real_series
+import torch
+from torch import nn
+from train_forecaster import COLOURS, MSE, SOFT_DTW, as_arrays, draw, dtw, train
+
+import torchsoftdtw
+
+DILATE = "DILATE"
+COLOURS[DILATE] = "#6a994e"
+
+
+def off_diagonal(length, like):
+    """Omega (N, N)."""
+    steps = torch.arange(length, dtype=like.dtype, device=like.device)
+    return (steps.unsqueeze(1) - steps).square() / length**2
+
+
+class Dilate(nn.Module):
+    """shape * soft-DTW + (1 - shape) * <E, Omega>, a mean over the batch."""
+
+    def __init__(self, gamma, shape):
+        super().__init__()
+        self.gamma, self.shape = gamma, shape
+
+    def forward(self, forecast, truth):
+        value, alignment = torchsoftdtw.soft_dtw_alignment(forecast, truth, self.gamma)
+        timing = (alignment * off_diagonal(truth.shape[1], alignment)).sum((1, 2))
+        return (self.shape * value + (1 - self.shape) * timing).mean()
+
+
+@numba.njit(cache=False)
+def forward_loop(costs, gamma):
+    """One sample's soft-DTW, and the shares of every cell's three predecessors: the textbook recursion."""
+    n, m = costs.shape
+    table = np.full((n + 1, m + 1), np.inf)
+    table[0, 0] = 0.0
+    shares = np.zeros((n + 2, m + 2, 3))
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            a, b, c = table[i - 1, j - 1], table[i - 1, j], table[i, j - 1]
+            least = min(a, b, c)
+            p, q, r = np.exp((least - a) / gamma), np.exp((least - b) / gamma), np.exp((least - c) / gamma)
+            total = p + q + r
+            table[i, j] = costs[i - 1, j - 1] + least - gamma * np.log(total)
+            shares[i, j, 0], shares[i, j, 1], shares[i, j, 2] = p / total, q / total, r / total
+    return table[n, m], shares
+
+
+@numba.njit(cache=False)
+def alignment_loop(shares):
+    n, m = shares.shape[0] - 2, shares.shape[1] - 2
+    alignment = np.zeros((n + 2, m + 2))
+    for i in range(n, 0, -1):
+        for j in range(m, 0, -1):
+            if i == n and j == m:
+                alignment[i, j] = 1.0
+                continue
+            alignment[i, j] = (
+                alignment[i + 1, j + 1] * shares[i + 1, j + 1, 0]
+                + alignment[i + 1, j] * shares[i + 1, j, 1]
+                + alignment[i, j + 1] * shares[i, j + 1, 2]
+            )
+    return alignment
+
+
+@numba.njit(cache=False)
+def hessian_loop(shares, alignment, direction, gamma):
+    """The derivative of one sample's alignment along `direction`: tangents forward, then back."""
+    n, m = direction.shape
+    slope, turn = np.zeros((n + 1, m + 1)), np.zeros((n + 2, m + 2, 3))
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            a, b, c = slope[i - 1, j - 1], slope[i - 1, j], slope[i, j - 1]
+            p, q, r = shares[i, j, 0], shares[i, j, 1], shares[i, j, 2]
+            mean = p * a + q * b + r * c
+            slope[i, j] = direction[i - 1, j - 1] + mean
+            turn[i, j, 0], turn[i, j, 1], turn[i, j, 2] = (
+                p * (mean - a) / gamma,
+                q * (mean - b) / gamma,
+                r * (mean - c) / gamma,
+            )
+    product = np.zeros((n + 2, m + 2))
+    for i in range(n, 0, -1):
+        for j in range(m, 0, -1):
+            product[i, j] = (
+                product[i + 1, j + 1] * shares[i + 1, j + 1, 0]
+                + alignment[i + 1, j + 1] * turn[i + 1, j + 1, 0]
+                + product[i + 1, j] * shares[i + 1, j, 1]
+                + alignment[i + 1, j] * turn[i + 1, j, 1]
+                + product[i, j + 1] * shares[i, j + 1, 2]
+                + alignment[i, j + 1] * turn[i, j + 1, 2]
+            )
+    return product[1 : n + 1, 1 : m + 1]
+
+
+class SampleBySample(torch.autograd.Function):
+    """(costs (B, N, M), gamma) -> value, alignment, on the CPU whatever the device."""
+
+    @staticmethod
+    def forward(ctx, costs, gamma):
+        ctx.gamma, ctx.shares, ctx.alignments, values = gamma, [], [], []
+        for matrix in costs.double().cpu().numpy():
+            value, shares = forward_loop(matrix, gamma)
+            values.append(value)
+            ctx.shares.append(shares)
+            ctx.alignments.append(alignment_loop(shares))
+        stacked = np.stack(ctx.alignments)[:, 1:-1, 1:-1]
+        return torch.tensor(values).to(costs), torch.from_numpy(stacked).to(costs)
+
+    @staticmethod
+    def backward(ctx, grad_value, grad_alignment):
+        directions = grad_alignment.double().cpu().numpy()
+        states = zip(ctx.shares, ctx.alignments, directions, strict=True)
+        products = np.stack([hessian_loop(*state, ctx.gamma) for state in states])
+        alignments = torch.from_numpy(np.stack(ctx.alignments)[:, 1:-1, 1:-1]).to(grad_alignment)
+        return grad_value.view(-1, 1, 1) * alignments + torch.from_numpy(products).to(grad_alignment), None
+
+
+def dilate_by_loops(loss, forecast, truth):
+    costs = (forecast.unsqueeze(2) - truth.unsqueeze(1)).square().sum(3)
+    value, alignment = SampleBySample.apply(costs, loss.gamma)
+    timing = (alignment * off_diagonal(truth.shape[1], alignment)).sum((1, 2))
+    return (loss.shape * value + (1 - loss.shape) * timing).mean()
+
+
+def compare_speed(loss, forecast, truth, repetitions):
+    """Milliseconds of one loss with its gradient, (kernels, loops), after a check that both give the same gradient."""
+    forecast = forecast.detach().requires_grad_()
+
+    def gradient(function):
+        result = torch.autograd.grad(function(forecast, truth), forecast)[0]
+        if forecast.is_cuda:
+            torch.cuda.synchronize()
+        return result
+
+    times = []
+    functions = [loss, lambda a, b: dilate_by_loops(loss, a, b)]
+    fast, slow = (gradient(function) for function in functions)
+    torch.testing.assert_close(fast, slow, rtol=0, atol=1e-3 * slow.abs().max().item())
+    for function in functions:
+        samples = []
+        for _ in range(repetitions):
+            start = time.perf_counter()
+            gradient(function)
+            samples.append(time.perf_counter() - start)
+        times.append(1e3 * float(np.median(samples)))
+    return times
+
+
+def measure(forecast, truth):
+    """Means over the series of DTW, of the timing error (steps off the diagonal along the best path, root mean square)
+    and of MSE."""
+    length = truth.shape[1]
+    _, alignment = torchsoftdtw.soft_dtw_alignment(forecast.double(), truth.double(), 1e-4)
+    offsets = (alignment * off_diagonal(length, alignment)).sum((1, 2)) / alignment.sum((1, 2))
+    return (
+        dtw(*as_arrays(forecast, truth)).mean(),
+        (length * offsets.sqrt()).mean().item(),
+        nn.functional.mse_loss(forecast, truth).item(),
+    )
+
+
+def table(measures):
+    best = [min(row[column] for row in measures.values()) for column in range(3)]
+    lines = [f"{'trained with':<14}{'DTW':>11}{'timing/steps':>15}{'MSE':>11}"]
+    for name, row in measures.items():
+        cells = [f"{value:.3f}{'*' if value == best[column] else ' '}" for column, value in enumerate(row)]
+        lines.append(f"{name:<14}{cells[0]:>11}{cells[1]:>15}{cells[2]:>11}")
+    return "\n".join(lines)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dataset", choices=("arrow_head", "gun_point", "trace"), default="gun_point")
+    parser.add_argument("--gamma", type=float, default=0.01, help="smoothing of soft-DTW, here and in DILATE")
+    parser.add_argument("--shape", type=float, default=0.5, help="the share of shape in DILATE, from 0 to 1")
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--batch", type=int, default=25)
+    parser.add_argument("--hidden", type=int, default=64)
+    parser.add_argument("--lr", type=float, default=5e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads; more do not help so small a network")
+    parser.add_argument("--output", default="dilate.png", help="where the picture goes")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    torch.set_num_threads(options.threads)
+    name = options.device
+    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+    train_series, _, test_series, _ = real_series.load(options.dataset)
+    half = train_series.shape[1] // 2
+    history, future = (part.contiguous() for part in train_series.to(device).split([half, train_series.shape[1] - half], 1))
+    test_history, test_future = test_series.to(device).split([half, test_series.shape[1] - half], 1)
+    print(real_series.DATASETS[options.dataset])
+    print(f"{len(history)} series to train on, {len(test_history)} held out, on {device}")
+    print(f"forecasting {future.shape[1]} steps from {half}")
+
+    dilate = Dilate(options.gamma, options.shape)
+    soft_dtw = torchsoftdtw.SoftDTW(gamma=options.gamma)
+    losses = {DILATE: dilate, SOFT_DTW: lambda x, y: soft_dtw(x, y) / y.shape[1], MSE: nn.functional.mse_loss}
+    start = time.perf_counter()
+    models = {name: train(name, loss, history, future, options) for name, loss in losses.items()}
+    with torch.no_grad():
+        forecasts = {name: model(test_history) for name, model in models.items()}
+    print(f"\nheld-out series, mean (* best), after {time.perf_counter() - start:.0f} s of training")
+    print(table({name: measure(forecast, test_future) for name, forecast in forecasts.items()}))
+
+    batch = test_future[: options.batch]
+    kernels, loops = compare_speed(dilate, batch + 0.3 * torch.randn_like(batch), batch, repetitions=10)
+    size = f"{len(batch)} series of length {batch.shape[1]}"
+    print(f"\nDILATE with its gradient, {size}, on {device} (CPU threads: {options.threads})")
+    print(f"kernels, the whole batch    {kernels:8.2f} ms")
+    print(f"numba, sample by sample     {loops:8.2f} ms    {loops / kernels:.1f} times as long")
+    title = f"{options.dataset}: the second half of held-out series, forecast from the first"
+    draw(test_history, test_future, forecasts, title, options.output)
+    print(f"\nforecasts drawn in {options.output}")
+
+
+if __name__ == "__main__":
+    main()

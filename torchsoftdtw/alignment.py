@@ -1,0 +1,78 @@
+"""The soft alignment of series, as a tensor."""
+
+from . import arguments, ops, ragged, transforms
+from . import cost as costs
+from .cost_matrix import cost_matrix
+from .functional import plan_for
+
+
+def soft_dtw_alignment(
+    x,
+    y,
+    gamma=1.0,
+    *,
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    kernel="auto",
+):
+    """Soft-DTW and its soft alignment between the series of x and y, pair by pair, both differentiable.
+
+    The alignment is E = d value / d costs: how likely it is that a path drawn with probability proportional to
+    exp(-cost / gamma) matches row i with column j. Cuturi & Blondel, "Soft-DTW: a differentiable loss function for
+    time-series", ICML 2017; its derivative: Mensch & Blondel, "Differentiable dynamic programming for structured prediction
+    and attention", ICML 2018. For a ready-made cost matrix, E is the gradient of `soft_dtw_from_cost`.
+
+    Args:
+        x: (B, N, D), or (N, D) for one pair, as in `soft_dtw`.
+        y: (B, M, D), or (M, D) for one pair.
+        gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`, but
+            without a gradient. The smaller, the fewer cells share a row.
+        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        x_lengths: (B,) integers from 1 to N, as in `soft_dtw`. What lies beyond is 0 in the alignment.
+        y_lengths: (B,) integers from 1 to M, likewise.
+        bandwidth: Sakoe-Chiba radius, an integer or one per pair, as in `soft_dtw`. Cells outside are 0 in the alignment.
+        warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        kernel: "auto", or a name that `select_kernel` can return.
+
+    Returns:
+        value, alignment: (B,) and (B, N, M), or 0-d and (N, M) for one pair; float64 for float64 inputs and float32
+        otherwise. Entries lie in [0, 1], the first and the last cell of a pair hold 1, and every row and every column sums
+        to 1 at least. Both can be differentiated twice (the value three times).
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part.
+
+    Example:
+        >>> import torch
+        >>> value, alignment = soft_dtw_alignment(torch.tensor([[0.0], [1.0]]), torch.tensor([[0.0], [1.0]]), gamma=0.1)
+        >>> [[round(entry, 3) for entry in row] for row in alignment.tolist()]
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    matrix, options, plan, batched = prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, kernel)
+    value, alignment = transforms.alignment_of_cost(matrix, *options, *plan)
+    return (value, alignment) if batched else (value.squeeze(0), alignment.squeeze(0))
+
+
+def prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, kernel):
+    """The arguments, checked, as (cost matrix (B, N, M), Options, Plan, whether there was a batch)."""
+    costs.check(cost)
+    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
+    x, y, batched = arguments.series(x, y)
+    n, m = x.shape[1], y.shape[1]
+    options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+    for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
+        if ops.wants_gradient(tensor):
+            raise ValueError(f"{name}: expected a tensor that requires no gradient: an alignment has no derivative to it")
+    plan = plan_for(kernel, x, n, m, 1)
+    if callable(cost):
+        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
+        matrix = arguments.cost_matrix(matrix)[0]
+    else:
+        name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
+        x, y = costs.without_padding(x, options.x_lengths), costs.without_padding(y, options.y_lengths)
+        matrix = cost_matrix(x, y, name)
+    return matrix, options, plan, batched

@@ -1,0 +1,51 @@
+"""torch.func.vmap over functions that have a batch of their own: one call on a larger batch, never a loop."""
+
+import torch
+
+
+def folds_batches(function):
+    """Class decorator for an autograd.Function whose tensors, in and out, all begin with the batch of pairs.
+
+    Its rule for vmap folds the mapped dimension into that batch.
+    """
+
+    def vmap(info, in_dims, *inputs):
+        outputs = function.apply(*fold(info.batch_size, in_dims, inputs))
+        batch = next(t.shape[int(d == 0)] for t, d in zip(inputs, in_dims, strict=True) if is_tensor(t))
+        if is_tensor(outputs):
+            return unfold(outputs, info.batch_size, batch), 0
+        return tuple(unfold(t, info.batch_size, batch) for t in outputs), (0,) * len(outputs)
+
+    function.vmap = staticmethod(vmap)
+    return function
+
+
+def fold(size, in_dims, inputs):
+    """The inputs with the mapped dimension, of `size`, merged into the batch; those that are not mapped are repeated."""
+
+    def folded(tensor, dim):
+        if not is_tensor(tensor):
+            return tensor
+        tensor = tensor.unsqueeze(0).expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        return tensor.flatten(0, 1)
+
+    return [folded(tensor, dim) for tensor, dim in zip(inputs, in_dims, strict=True)]
+
+
+def unfold(tensor, size, batch):
+    return tensor.unflatten(0, (size, batch))
+
+
+def is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+def inner(alignment, matrix):
+    """<E, A> of each pair, (B,). Where E is 0, A has no say: it may hold inf there, or, on padding, NaN."""
+    dims = tuple(range(1, alignment.dim()))
+    return (alignment * torch.where(alignment == 0, 0, matrix)).sum(dims)
+
+
+def per_pair(factor, tensor):
+    """factor (B,) times tensor (B, ., .)."""
+    return factor.view(-1, 1, 1) * tensor

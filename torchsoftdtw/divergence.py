@@ -1,0 +1,180 @@
+"""Divergences: soft-DTW without its bias, 0 at x = y (Blondel, Mensch & Vert, AISTATS 2021)."""
+
+import functools
+
+import torch
+
+from . import arguments, ops, ragged, transforms
+from . import cost as costs
+from .alignment import prepare
+from .functional import plan_for, soft_dtw
+
+KINDS = ("soft", "sharp", "mean")
+ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_penalty": 0.0}  # where all costs are 0
+
+
+def soft_dtw_divergence(
+    x,
+    y,
+    gamma=1.0,
+    *,
+    kind="soft",
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    kernel="auto",
+):
+    """The soft-DTW divergence between the series of x and y, pair by pair, differentiable with respect to both.
+
+    S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch
+    & Vert, "Differentiable divergences between time series", AISTATS 2021. V is, by `kind`,
+
+        "soft"   soft-DTW itself;
+        "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
+        "mean"   the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
+
+    In "sharp" and "mean" a path's cost includes `warp_penalty` for each of its steps in one series only.
+
+    Args:
+        x: (B, N, D), or (N, D) for one pair, as in `soft_dtw`.
+        y: (B, M, D), or (M, D) for one pair. M may differ from N.
+        gamma: smoothing, in the unit of the cost; a positive number.
+        kind: "soft", "sharp" or "mean".
+        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. A callable is also asked
+            for the costs within x and within y, in batches that hold several of the three terms.
+        x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
+        y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, an integer or one per pair, in all three terms, each with its own two lengths.
+        warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        kernel: "auto", or a name that `select_kernel` can return.
+
+    Returns:
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. "sharp" takes second
+        derivatives of soft-DTW for its gradient, and N x M tensors, as does "mean".
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part.
+
+    Example:
+        >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
+        >>> round(soft_dtw_divergence(x, x).item(), 3), round(soft_dtw_divergence(x, y).item(), 3)
+        (0.0, 0.736)
+    """
+    check_kind(kind)
+    costs.check(cost)
+    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
+    x, y, batched = arguments.series(x, y)
+    n, m = x.shape[1], y.shape[1]
+    options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+    if options.bandwidths is None and bandwidth is not None:
+        bandwidth = options.bandwidth
+    first, second = (x, options.x_lengths), (y, options.y_lengths)
+    terms = [(first, second, 1.0), (first, first, -0.5), (second, second, -0.5)]
+    function = {"soft": soft_dtw, "sharp": _expected_cost, "mean": _mean_cost}[kind]
+    total = 0
+    # The terms of a launch keep what their gradients need, or none of them keeps anything.
+    numbers = options.gammas, options.warp_penalties
+    trains = [ops.wants_gradient(a[0], b[0], *numbers) for a, b, _ in terms]
+    for wanted in (True, False):
+        group = [term for term, needed in zip(terms, trains, strict=True) if needed == wanted]
+        if not group:
+            continue
+        left, left_lengths = _stack([a for a, _, _ in group])
+        right, right_lengths = _stack([b for _, b, _ in group])
+        radius = bandwidth if options.bandwidths is None else options.bandwidths.repeat(len(group))
+        own_gamma, own_penalty = (
+            number if tensor is None else tensor.repeat(len(group))
+            for number, tensor in zip((gamma, warp_penalty), numbers, strict=True)
+        )
+        values = function(
+            left,
+            right,
+            own_gamma,
+            cost=cost,
+            x_lengths=left_lengths,
+            y_lengths=right_lengths,
+            bandwidth=radius,
+            warp_penalty=own_penalty,
+            kernel=kernel,
+        ).unflatten(0, (len(group), x.shape[0]))
+        total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
+    return total if batched else total.squeeze(0)
+
+
+def check_kind(kind):
+    if kind not in KINDS:
+        raise ValueError(f"kind: expected 'soft', 'sharp' or 'mean', got {kind!r}")
+
+
+def _stack(parts):
+    """Series of several lengths, and their own lengths or None, as one batch (padded, lengths)."""
+    longest = _largest(series.shape[1] for series, _ in parts)
+    if all(lengths is None and _agree(series.shape[1], longest) for series, lengths in parts):
+        return torch.cat([series for series, _ in parts]), None
+    lengths = [
+        torch.full(series.shape[:1], series.shape[1], device=series.device) if lengths is None else lengths
+        for series, lengths in parts
+    ]
+    return torch.cat([_pad(series, longest) for series, _ in parts]), torch.cat(lengths)
+
+
+def _pad(series, longest):
+    batch, length, dim = series.shape
+    if _agree(length, longest):
+        return series
+    # Not by torch.nn.functional.pad: its gradient's strides are others than torch.compile takes them to be (PyTorch 2.13).
+    # And two rows too many: a graph with symbolic lengths then need not ask whether there are none or one, which differ.
+    return torch.cat([series, series.new_zeros((batch, longest - length + 2, dim))], 1)[:, :longest]
+
+
+def _largest(lengths):
+    return functools.reduce(torch.sym_max, lengths)
+
+
+def _agree(length, other):
+    """Whether two sizes are equal. A compiled or exported graph with symbolic sizes stays free of the question."""
+    if not torch.compiler.is_compiling():
+        return length == other
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return statically_known_true(length == other)
+
+
+def _expected_cost(x, y, gamma, **options):
+    matrix, options, plan, _ = prepare(x, y, gamma, **options)
+    _, alignment = transforms.alignment_of_cost(matrix, *options, *plan)
+    return _mean_over_paths(alignment, matrix, options)
+
+
+def _mean_cost(x, y, gamma, *, kernel, **options):
+    """All paths weigh the same where all costs are 0: E then holds each cell's share of the paths.
+
+    The kernels count paths as they sum exponentials, in a range without an end. Pairs that agree in lengths and in band
+    share one E.
+    """
+    matrix, options, _, _ = prepare(x, y, gamma, kernel=kernel, **options)
+    shared = options.x_lengths is None and options.y_lengths is None and options.bandwidths is None
+    n, m = matrix.shape[1:]
+    nothing = matrix.new_zeros((1 if shared else matrix.shape[0], n, m))
+    plan = plan_for(kernel, nothing, n, m, 1)
+    _, alignment = transforms.alignment_of_cost(nothing, *options._replace(**ALL_PATHS_ALIKE), *plan)
+    return _mean_over_paths(alignment.expand_as(matrix), matrix, options)
+
+
+def _mean_over_paths(alignment, matrix, options):
+    """The mean of a path's costs and penalties (B,).
+
+    A path of K cells takes K - 1 steps, and those advance N + M - 2 times: 2 K - N - M of them in one series only. N + M
+    cancels in a divergence, but not beside others.
+    """
+    # E is 0 outside the band and on padding, where a cost may be inf.
+    value = (alignment * torch.where(alignment.detach() == 0, 0, matrix)).sum((1, 2))
+    if options.warp_penalties is None and options.warp_penalty == 0:
+        return value
+    penalty = options.warp_penalty if options.warp_penalties is None else options.warp_penalties.to(value.dtype)
+    n = matrix.shape[1] if options.x_lengths is None else options.x_lengths
+    m = matrix.shape[2] if options.y_lengths is None else options.y_lengths
+    return value + penalty * (2 * alignment.sum((1, 2)) - n - m)

@@ -1,0 +1,179 @@
+"""Which way to differentiate: the fast functions of ops.py, the ops themselves for torch.compile, or, under torch.func
+(grad, vjp, jvp, vmap, jacrev, hessian, ...) and forward-mode dual numbers, the functions here.
+
+These keep nothing but their inputs, so that any nesting of transforms works; their backward pass begins with a forward
+pass. A mapped dimension is folded into the batch.
+"""
+
+import torch
+from torch.autograd import forward_ad
+
+from . import ops
+from .batching import fold, folds_batches, inner, per_pair, unfold
+from .second_order import (
+    OPTIONS,
+    PER_PAIR,
+    Alignment,
+    AlignmentTimes,
+    HessianProduct,
+    along_direction,
+    gradient_backward,
+    refuse_gammas,
+)
+
+
+def value_of_series(*inputs):
+    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable with respect to x and y, and to gammas as in ops."""
+    if torch.compiler.is_compiling():
+        return ops.forward(*inputs)[0]
+    return OfSeries.apply(*inputs[:-1]) if _active() else ops.value_of_series(*inputs)
+
+
+def value_of_cost(*inputs):
+    """(cost_matrix, *options, *plan, save) -> value (B,), differentiable with respect to the cost matrix."""
+    if torch.compiler.is_compiling():
+        return ops.forward_from_cost(*inputs)[0]
+    return OfCost.apply(*inputs[:-1]) if _active() else ops.value_of_cost(*inputs)
+
+
+def alignment_of_cost(*inputs):
+    """(cost_matrix, *options, *plan) -> value (B,), E (B, N, M), both differentiable with respect to the cost matrix."""
+    if not torch.compiler.is_compiling():
+        return Alignment.apply(*inputs)
+    value, saved = ops.forward_from_cost(*inputs, True)
+    cost_matrix, *rest = inputs
+    alignment = ops.backward_from_cost(torch.ones_like(value), cost_matrix, value, saved, *rest)
+    return value, alignment - (alignment.detach() - 1).clamp(min=0)  # at most 1, without a say in the derivative
+
+
+def _active():
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+@folds_batches
+class OfSeries(torch.autograd.Function):
+    """(x, y, *options, cost, *plan) -> value (B,)."""
+
+    @staticmethod
+    def forward(*inputs):
+        return ops.forward(*inputs, False)[0]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _keep(ctx, inputs, tensors=2)
+
+    @staticmethod
+    def backward(ctx, grad_value):
+        refuse_gammas(ctx.needs_input_grad[2:])
+        x, y, *rest = _kept(ctx)
+        needed = ctx.needs_input_grad[:2]
+        gradients = GradientOfSeries.apply(grad_value, x, y, *rest, *needed)
+        return *(g if need else None for g, need in zip(gradients, needed, strict=True)), *(None,) * len(rest)
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        _refuse_tangents(tangents[2:])
+        x, y, *rest = _kept(ctx)
+        needed = [tangent is not None for tangent in tangents[:2]]
+        gradients = GradientOfSeries.apply(x.new_ones(x.shape[0]), x, y, *rest, *needed)
+        return sum(inner(gradients[k], tangents[k]) for k in range(2) if needed[k])
+
+
+class GradientOfSeries(torch.autograd.Function):
+    """(grad_value, x, y, *options, cost, *plan, need_x, need_y) -> grad_x, grad_y; (B, 0, 0) for one that is not needed."""
+
+    @staticmethod
+    def forward(grad_value, x, y, *rest):
+        *plan, need_x, need_y = rest
+        value, saved = ops.forward(x, y, *plan, True)
+        gradients = ops.backward(grad_value.contiguous(), x, y, value, saved, *rest)
+        # What the op returns is a view, and PyTorch wants the tangent of a view in the same strides.
+        return tuple(
+            gradient.clone(memory_format=torch.contiguous_format) if need else x.new_empty((x.shape[0], 0, 0))
+            for gradient, need in zip(gradients, (need_x, need_y), strict=True)
+        )
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _keep(ctx, inputs, tensors=3)
+
+    @staticmethod
+    def backward(ctx, u, w):
+        refuse_gammas(ctx.needs_input_grad[3:])
+        grad_value, x, y, *rest = _kept(ctx)
+        need_x, need_y = rest[-2:]
+        directions = (u if need_x else None, w if need_y else None)
+        gradients = gradient_backward(*directions, grad_value, x, y, rest[:OPTIONS], rest[OPTIONS])
+        return *gradients, *(None,) * len(rest)
+
+    @staticmethod
+    def jvp(ctx, value_tangent, u, w, *of_options):
+        _refuse_tangents(of_options)
+        grad_value, x, y, *rest = _kept(ctx)
+        needed = rest[-2:]
+        tangents = [x.new_zeros((x.shape[0], 0, 0))] * 2
+        if u is not None or w is not None:
+            products = along_direction(u, w, x, y, rest[:OPTIONS], rest[OPTIONS])[1:]
+            tangents = [
+                per_pair(grad_value, p) if need else t for p, t, need in zip(products, tangents, needed, strict=True)
+            ]
+        if value_tangent is not None:
+            of_value = GradientOfSeries.apply(value_tangent, x, y, *rest)
+            tangents = [a + b if need else a for a, b, need in zip(tangents, of_value, needed, strict=True)]
+        return tuple(tangents)
+
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        size = info.batch_size
+        dim, *others = in_dims
+        if all(d is None for d in others):
+            # Many gradients of the same pairs, as jacrev asks for: one, scaled.
+            grad_value, *rest = inputs
+            factors = grad_value.movedim(dim, 0)
+            gradients = GradientOfSeries.apply(torch.ones_like(factors[0]), *rest)
+            return tuple(factors[:, :, None, None] * gradient for gradient in gradients), (0, 0)
+        gradients = GradientOfSeries.apply(*fold(size, in_dims, inputs))
+        batch = gradients[0].shape[0] // size
+        return tuple(unfold(gradient, size, batch) for gradient in gradients), (0, 0)
+
+
+@folds_batches
+class OfCost(torch.autograd.Function):
+    """(cost_matrix, *options, *plan) -> value (B,)."""
+
+    @staticmethod
+    def forward(*inputs):
+        return ops.forward_from_cost(*inputs, False)[0]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _keep(ctx, inputs, tensors=1)
+
+    @staticmethod
+    def backward(ctx, grad_value):
+        refuse_gammas(ctx.needs_input_grad[1:])
+        cost_matrix, *rest = _kept(ctx)
+        return AlignmentTimes.apply(grad_value, cost_matrix, *rest), *(None,) * len(rest)
+
+    @staticmethod
+    def jvp(ctx, tangent, *of_options):
+        _refuse_tangents(of_options)
+        cost_matrix, *rest = _kept(ctx)
+        return HessianProduct.apply(cost_matrix, tangent, *rest[:OPTIONS], False)[0]
+
+
+def _refuse_tangents(of_options):
+    refuse_gammas([tangent is not None for tangent in of_options])
+
+
+def _keep(ctx, inputs, tensors):
+    """Everything, the tensors among it as PyTorch wants them saved."""
+    ctx.numbers = inputs[tensors + PER_PAIR :]
+    ctx.set_materialize_grads(False)
+    saved = inputs[: tensors + PER_PAIR]
+    ctx.save_for_backward(*saved)
+    ctx.save_for_forward(*saved)
+
+
+def _kept(ctx):
+    return *ctx.saved_tensors, *ctx.numbers
