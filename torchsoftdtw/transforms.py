@@ -23,7 +23,7 @@ from .second_order import (
 
 
 def value_of_series(*inputs):
-    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable with respect to x and y, and to gammas as in ops."""
+    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in ops.py."""
     if torch.compiler.is_compiling():
         return ops.forward(*inputs)[0]
     return OfSeries.apply(*inputs[:-1]) if _active() else ops.value_of_series(*inputs)
