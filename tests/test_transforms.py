@@ -164,6 +164,26 @@ def test_forward_mode_leaves_padding_alone(device):
         torch.testing.assert_close(tangent[1:], wanted)
 
 
+TRANSFORMED = {
+    "vmap": lambda f: vmap(f),
+    "grad": lambda f: lambda x, y: grad(lambda x: f(x, y[0]).sum())(x[0]),
+    "vmap_of_grad": lambda f: vmap(grad(lambda x, y: f(x, y).sum())),
+    "jvp": lambda f: lambda x, y: jvp(lambda x: f(x, y[0]), (x[0],), (x[0],))[1],
+    "jacrev": lambda f: lambda x, y: jacrev(f)(x[0], y[0]),
+}
+
+
+@pytest.mark.parametrize("name", ["soft_dtw", "from_cost", "alignment_value", "sharp"])
+@pytest.mark.parametrize("transform", TRANSFORMED)
+def test_transforms_compile_as_one_graph(data, name, transform):
+    """Above all jvp: PyTorch takes an op without a rule for it for one whose derivative is 0."""
+    torch._dynamo.reset()
+    transformed = TRANSFORMED[transform](FUNCTIONS[name])
+    compiled = torch.compile(transformed, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*data), transformed(*data))
+    torch._dynamo.reset()
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_per_sample_gradients_of_a_network(device):
     """What torch.func is used for most: one gradient of the parameters for every sample."""

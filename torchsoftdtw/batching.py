@@ -49,3 +49,12 @@ def inner(alignment, matrix):
 def per_pair(factor, tensor):
     """factor (B,) times tensor (B, ., .)."""
     return factor.view(-1, 1, 1) * tensor
+
+
+def under_compiled_transform():
+    """Whether torch.compile is looking at code under torch.func.
+
+    It cannot look into an autograd.Function with rules of its own for vmap and jvp. A call that it is told to leave alone
+    (allow_in_graph) goes into its graph as it is, and runs where the graph is traced.
+    """
+    return torch._C._functorch.get_dynamic_layer_stack_depth() > 0

@@ -10,14 +10,21 @@ No (B, N, M, D) tensor is made. With A an (N, M) matrix and (u, w) a direction o
 
 import torch
 
-from .batching import folds_batches
+from .batching import folds_batches, under_compiled_transform
 
 FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a time
 
 
 def cost_matrix(x, y, cost):
     """(B, N, M) costs of x (B, N, D) and y (B, M, D), neither of which has padding. `cost` is one of KERNEL_COSTS."""
-    return _compute(x, y, cost) if torch.compiler.is_compiling() else CostMatrix.apply(x, y, cost)
+    if not torch.compiler.is_compiling():
+        return CostMatrix.apply(x, y, cost)
+    return _in_graph(x, y, cost) if under_compiled_transform() else _compute(x, y, cost)
+
+
+@torch.compiler.allow_in_graph
+def _in_graph(x, y, cost):
+    return CostMatrix.apply(x, y, cost)
 
 
 @folds_batches

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import forward_ad
 
 from . import ops
-from .batching import fold, folds_batches, inner, per_pair, unfold
+from .batching import fold, folds_batches, inner, per_pair, under_compiled_transform, unfold
 from .second_order import (
     OPTIONS,
     PER_PAIR,
@@ -25,14 +25,14 @@ from .second_order import (
 def value_of_series(*inputs):
     """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in ops.py."""
     if torch.compiler.is_compiling():
-        return ops.forward(*inputs)[0]
+        return _series_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward(*inputs)[0]
     return OfSeries.apply(*inputs[:-1]) if _active() else ops.value_of_series(*inputs)
 
 
 def value_of_cost(*inputs):
     """(cost_matrix, *options, *plan, save) -> value (B,), differentiable with respect to the cost matrix."""
     if torch.compiler.is_compiling():
-        return ops.forward_from_cost(*inputs)[0]
+        return _cost_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward_from_cost(*inputs)[0]
     return OfCost.apply(*inputs[:-1]) if _active() else ops.value_of_cost(*inputs)
 
 
@@ -40,6 +40,8 @@ def alignment_of_cost(*inputs):
     """(cost_matrix, *options, *plan) -> value (B,), E (B, N, M), both differentiable with respect to the cost matrix."""
     if not torch.compiler.is_compiling():
         return Alignment.apply(*inputs)
+    if under_compiled_transform():
+        return _alignment_in_graph(*inputs)
     value, saved = ops.forward_from_cost(*inputs, True)
     cost_matrix, *rest = inputs
     alignment = ops.backward_from_cost(torch.ones_like(value), cost_matrix, value, saved, *rest)
@@ -48,6 +50,21 @@ def alignment_of_cost(*inputs):
 
 def _active():
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+@torch.compiler.allow_in_graph
+def _series_in_graph(*inputs):
+    return OfSeries.apply(*inputs)
+
+
+@torch.compiler.allow_in_graph
+def _cost_in_graph(*inputs):
+    return OfCost.apply(*inputs)
+
+
+@torch.compiler.allow_in_graph
+def _alignment_in_graph(*inputs):
+    return Alignment.apply(*inputs)
 
 
 @folds_batches
