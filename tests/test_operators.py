@@ -95,7 +95,7 @@ def test_opcheck_of_second_order_ops(device, options, batch, n, m, dtype):
 
 
 def test_second_order_ops_refuse_directions_that_do_not_fit():
-    costs, options = torch.zeros(2, 4, 5), (None, None, None, -1, 1.0, 0.0)
+    costs, options = torch.zeros(2, 4, 5), (None,) * 5 + (-1, 1.0, 0.0)
     for wrong in (torch.zeros(2, 5, 4), torch.zeros(1, 4, 5), torch.zeros(2, 4, 5, dtype=torch.float64), torch.zeros(4, 5)):
         with pytest.raises(RuntimeError, match="tangent: expected the shape"):
             ops.hessian_product(costs, wrong, *options, True)

@@ -27,7 +27,7 @@ def options_of(device, batch, x_lengths=None, y_lengths=None, bandwidth=None, ga
 
     one = bandwidth if isinstance(bandwidth, int) else -1
     many = bandwidth if isinstance(bandwidth, list) else None
-    return per_pair(x_lengths), per_pair(y_lengths), per_pair(many), one, gamma, warp_penalty
+    return per_pair(x_lengths), per_pair(y_lengths), per_pair(many), None, None, one, gamma, warp_penalty
 
 
 def expected_products(costs, first, second, n, m, gamma, bandwidth, penalty):

@@ -2,7 +2,7 @@
 
 from . import arguments, ops, ragged, transforms
 from . import cost as costs
-from .cost_matrix import cost_matrix
+from .cost_matrix import matrix_of_series
 from .functional import plan_for
 
 
@@ -68,11 +68,6 @@ def prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, ke
         if ops.wants_gradient(tensor):
             raise ValueError(f"{name}: expected a tensor that requires no gradient: an alignment has no derivative to it")
     plan = plan_for(kernel, x, n, m, 1)
-    if callable(cost):
-        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
-        matrix = arguments.cost_matrix(matrix)[0]
-    else:
-        name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        x, y = costs.without_padding(x, options.x_lengths), costs.without_padding(y, options.y_lengths)
-        matrix = cost_matrix(x, y, name)
+    matrix = matrix_of_series(cost, x, y, options.x_lengths, options.y_lengths)
+    matrix = arguments.cost_matrix(matrix)[0]
     return matrix, options, plan, batched

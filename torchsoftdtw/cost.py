@@ -31,16 +31,6 @@ def reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths):
     )
 
 
-def matrix(cost, x, y, x_lengths, y_lengths):
-    """The (B, N, M) matrix of a name or a callable, differentiable. Padding has costs of no meaning, which are numbers."""
-    if callable(cost):
-        return matrix_from_callable(cost, x, y, x_lengths, y_lengths)
-    name, x, y = reduce_to_kernel_cost(cost, without_padding(x, x_lengths), without_padding(y, y_lengths), None, None)
-    # Differences, not a matrix product: exact where x is near y.
-    distance = torch.cdist(x, y, p=1.0 if name == "cityblock" else 2.0, compute_mode="donot_use_mm_for_euclid_dist")
-    return distance.square() if name == "sqeuclidean" else distance
-
-
 def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
     """The (B, N, M) matrix of a user's `cost`, checked. The callable never sees padding."""
     matrix = cost(without_padding(x, x_lengths), without_padding(y, y_lengths))

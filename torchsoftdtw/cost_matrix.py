@@ -10,9 +10,19 @@ No (B, N, M, D) tensor is made. With A an (N, M) matrix and (u, w) a direction o
 
 import torch
 
+from . import cost as costs_by_name
 from .batching import folds_batches, under_compiled_transform
 
 FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a time
+
+
+def matrix_of_series(cost, x, y, x_lengths, y_lengths):
+    """The (B, N, M) costs of padded series, by a name or a callable. Padding has costs of no meaning, which are numbers."""
+    if callable(cost):
+        return costs_by_name.matrix_from_callable(cost, x, y, x_lengths, y_lengths)
+    name, x, y = costs_by_name.reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths)
+    without_padding = costs_by_name.without_padding
+    return cost_matrix(without_padding(x, x_lengths), without_padding(y, y_lengths), name)
 
 
 def cost_matrix(x, y, cost):

@@ -4,6 +4,7 @@ import torch
 
 from . import arguments, hard, ops, ragged, selection, subsequence, transforms
 from . import cost as costs
+from .cost_matrix import matrix_of_series
 
 
 def soft_dtw(
@@ -86,7 +87,7 @@ def soft_dtw(
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
     plan = plan_for(kernel, x, n, m, x.shape[2])
     if callable(cost) or open_ends or _needs_matrix(options):
-        matrix = costs.matrix(cost, x, y, options.x_lengths, options.y_lengths)
+        matrix = matrix_of_series(cost, x, y, options.x_lengths, options.y_lengths)
         value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, kernel, open_ends)
     else:
         name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
