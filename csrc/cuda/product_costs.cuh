@@ -34,7 +34,7 @@ inline bool reads_fours(const View<const float>& series, int64_t dim) {
 // Coordinates d to d + 3 of a vector; 0 past the last one. d is a multiple of four, kFours: and so is their number.
 template <bool kFours>
 __device__ __forceinline__ float4 load_four(const float* vector, int d, int dim) {
-  if (kFours) return d < dim ? *reinterpret_cast<const float4*>(vector + d) : float4{};
+  if (kFours) return d < dim ? __ldg(reinterpret_cast<const float4*>(vector + d)) : float4{};
   return {
       d < dim ? vector[d] : 0, d + 1 < dim ? vector[d + 1] : 0, d + 2 < dim ? vector[d + 2] : 0,
       d + 3 < dim ? vector[d + 3] : 0};
@@ -48,7 +48,6 @@ __device__ __forceinline__ float add_square(const float4& a, float sum) {
 }
 
 constexpr int kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;
-constexpr int kAtOnce = 2;               // tiles whose products a warp sums at once
 constexpr int kMatrixDims = 16;          // below, differences are cheaper
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
@@ -115,90 +114,70 @@ class StripCosts {
   }
 
  private:
-  // Returns the tiles that were left out because something cancelled in them. Two tiles go through all dimensions, then the
-  // other two: so there are registers left to load what comes next 16 dimensions ahead.
+  // Returns the tiles that were left out because something cancelled in them. Loads are started well before their use: those
+  // of a tile's rows a tile before, those of columns 16 dimensions before.
   __device__ __forceinline__ unsigned fill_from_products(int first, int slot, float (&greatest)[kBatchGroups]) const {
+    float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
     const auto rows = [&](int tile, int d, int below) {
       return load_four<kFours>(x.at(strip.first_row + tile * kTileRows + group + below), d, x.dim);
     };
     const auto columns = [&](int h, int d) {
       return load_four<kFours>(y.at(first + 8 * h + group / 2 + group % 2 * 4), d, x.dim);
     };
-    float4 rows_ahead[kAtOnce][2], columns_ahead[kBatchGroups], origin_ahead;
-    const auto load_ahead = [&](int first_tile, int d) {
-      origin_ahead = load_four<kFours>(origin, d, x.dim);
+    float4 ahead[kBatchGroups];
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) columns_ahead[h] = columns(h, d);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        rows_ahead[i][0] = rows(first_tile + i, d, 0);
-        rows_ahead[i][1] = rows(first_tile + i, d, 8);
-      }
-    };
-    unsigned cancelled = 0;
-    load_ahead(0, 4 * member);
+    for (int h = 0; h < kBatchGroups; ++h) ahead[h] = columns(h, 4 * member);
+    float4 upper_ahead = rows(0, 4 * member, 0), lower_ahead = rows(0, 4 * member, 8);
 #pragma unroll 1
-    for (int first_tile = 0; first_tile < kTiles; first_tile += kAtOnce) {
-      float sums[kAtOnce][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
-#pragma unroll 1
-      for (int d = 4 * member; d - 4 * member < x.dim; d += 16) {
-        const float4 from = origin_ahead;
-        Factor left[kAtOnce][2][4], right[kBatchGroups][2][2];
+    for (int d = 4 * member; d - 4 * member < x.dim; d += 16) {
+      const float4 from = load_four<kFours>(origin, d, x.dim);
+      Factor right[kBatchGroups][2][2];
 #pragma unroll
-        for (int h = 0; h < kBatchGroups; ++h) {
-          const float4 four = columns_ahead[h] - from;
-          y_norms[h] = add_square(four, y_norms[h]);
-          right[h][0][0] = Factor(four.x), right[h][0][1] = Factor(four.y);
-          right[h][1][0] = Factor(four.z), right[h][1][1] = Factor(four.w);
-        }
-        float4 moved[kAtOnce][2];
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          moved[i][0] = rows_ahead[i][0] - from;
-          moved[i][1] = rows_ahead[i][1] - from;
-        }
-        const bool ends = d - 4 * member + 16 >= x.dim;
-        load_ahead(ends ? (first_tile + kAtOnce) % kTiles : first_tile, ends ? 4 * member : d + 16);
-        __syncwarp();  // or the compiler starts the loads where it needs them
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          const float4 upper = moved[i][0], lower = moved[i][1];
-          left[i][0][0] = Factor(upper.x), left[i][0][1] = Factor(lower.x);
-          left[i][0][2] = Factor(upper.y), left[i][0][3] = Factor(lower.y);
-          left[i][1][0] = Factor(upper.z), left[i][1][1] = Factor(lower.z);
-          left[i][1][2] = Factor(upper.w), left[i][1][3] = Factor(lower.w);
-          // Tensor cores cut off what they round, so long sums in them drift: these are short.
-          Sums parts[2 * kBatchGroups] = {};
-          multiply_add<3, 2 * kBatchGroups>(
-              parts, {&left[i][0], &left[i][0], &left[i][1], &left[i][1]},
-              {&right[0][0], &right[1][0], &right[0][1], &right[1][1]});
-#pragma unroll
-          for (int h = 0; h < kBatchGroups; ++h)
-#pragma unroll
-            for (int j = 0; j < 4; ++j) sums[i][h][j] += parts[h][j] + parts[kBatchGroups + h][j];
-        }
+      for (int h = 0; h < kBatchGroups; ++h) {
+        const float4 four = ahead[h] - from;
+        ahead[h] = columns(h, d + 16);
+        y_norms[h] = add_square(four, y_norms[h]);
+        right[h][0][0] = Factor(four.x), right[h][0][1] = Factor(four.y);
+        right[h][1][0] = Factor(four.z), right[h][1][1] = Factor(four.w);
       }
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) y_norms[h] = sum_of_group(y_norms[h]);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int tile = first_tile + i;
-        bool exact = true;
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const float4 upper = upper_ahead - from, lower = lower_ahead - from;
+        const int next_tile = (tile + 1) % kTiles, next_d = next_tile == 0 ? d + 16 : d;
+        upper_ahead = rows(next_tile, next_d, 0), lower_ahead = rows(next_tile, next_d, 8);
+        const Factor left[2][4] = {
+            {Factor(upper.x), Factor(lower.x), Factor(upper.y), Factor(lower.y)},
+            {Factor(upper.z), Factor(lower.z), Factor(upper.w), Factor(lower.w)}};
+        // Tensor cores cut off what they round, so long sums in them drift: these are short.
+        Sums parts[2 * kBatchGroups] = {};
+        multiply_add<3, 2 * kBatchGroups>(
+            parts, {&left[0], &left[0], &left[1], &left[1]}, {&right[0][0], &right[1][0], &right[0][1], &right[1][1]});
 #pragma unroll
         for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            // The sum's column 2 member + j belongs to the group of that number.
-            const float y_norm = __shfl_sync(kAllLanes, y_norms[h], 4 * (2 * member + j % 2));
-            const float magnitude = channel.norms[tile * kTileRows + group + j / 2 * 8] + y_norm;
-            sums[i][h][j] = fmaf(-2.0f, sums[i][h][j], magnitude);
-            exact = exact && sums[i][h][j] >= kCancelled * magnitude && magnitude < INFINITY;
-          }
-        if (__all_sync(kAllLanes, exact))
-          store(tile, first, slot, sums[i], greatest);
-        else
-          cancelled |= 1u << tile;
+          for (int i = 0; i < 4; ++i) sums[tile][h][i] += parts[h][i] + parts[kBatchGroups + h][i];
       }
+    }
+    unsigned cancelled = 0;
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) y_norms[h] = sum_of_group(y_norms[h]);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      bool exact = true;
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          // The sum's column 2 member + i belongs to the group of that number.
+          const float magnitude =
+              channel.norms[8 * (2 * tile + i / 2) + group] + __shfl_sync(kAllLanes, y_norms[h], 4 * (2 * member + i % 2));
+          sums[tile][h][i] = fmaf(-2.0f, sums[tile][h][i], magnitude);
+          exact = exact && sums[tile][h][i] >= kCancelled * magnitude && magnitude < INFINITY;
+        }
+      if (__all_sync(kAllLanes, exact))
+        store(tile, first, slot, sums[tile], greatest);
+      else
+        cancelled |= 1u << tile;
     }
     return cancelled;
   }
