@@ -44,14 +44,15 @@ def test_every_pair_of_an_alignment_has_its_own_gamma_and_penalty(device):
         torch.testing.assert_close(alignments[b], alignment[0], rtol=1e-8, atol=1e-10)
 
 
-def test_every_pair_of_a_hessian_product_has_its_own_gamma_and_penalty(device):
+@pytest.mark.parametrize("bandwidth", [-1, 2])
+def test_every_pair_of_a_hessian_product_has_its_own_gamma_and_penalty(device, bandwidth):
     matrices = [normal(3, 6, 5, seed=seed).square().to(device) for seed in (1, 2, 3)]
     numbers = (tensor(GAMMAS, device), tensor(PENALTIES, device))
-    together = ops.hessian_product(*matrices[:2], None, None, None, *numbers, -1, 1.0, 0.0, True)
-    third = ops.third_order_product(*matrices, None, None, None, *numbers, -1, 1.0, 0.0)
+    together = ops.hessian_product(*matrices[:2], None, None, None, *numbers, bandwidth, 1.0, 0.0, True)
+    third = ops.third_order_product(*matrices, None, None, None, *numbers, bandwidth, 1.0, 0.0)
     for b, (gamma, penalty) in enumerate(zip(GAMMAS, PENALTIES, strict=True)):
         own = [matrix[b : b + 1] for matrix in matrices]
-        options = (*(None,) * 5, -1, gamma, penalty)
+        options = (*(None,) * 5, bandwidth, gamma, penalty)
         alone = (*ops.hessian_product(*own[:2], *options, True), *ops.third_order_product(*own, *options))
         for one, many in zip(alone, (*together, *third), strict=True):
             torch.testing.assert_close(many[b], one[0], rtol=1e-9, atol=1e-12)

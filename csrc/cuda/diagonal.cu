@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
 // without a gap, so neighbours on a diagonal are neighbours in memory. Saved for backward are the three weights of every
 // cell, each a table of its own; costs and entries live for three diagonals only.
+#include "diagonals.cuh"
 #include "math.cuh"
 #include "variant.h"
 
@@ -15,17 +16,6 @@ namespace {
 constexpr int kMostThreads = 512;
 constexpr int kGradientThreads = 128;
 
-// Rows [first, last] of diagonal d in the table and in the band.
-struct Diagonal {
-  int first, last;
-
-  __device__ Diagonal(const Extent& extent, int d) {
-    first = max(max(0, d - extent.m + 1), (d - extent.high + 1) >> 1);
-    last = min(min(extent.n - 1, d), (d - extent.low) >> 1);
-  }
-  __device__ int width() const { return max(0, last - first + 1); }
-};
-
 template <typename T>
 __device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int column) {
   if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column);
@@ -33,17 +23,6 @@ __device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int colum
   T sum = 0;
   for (int64_t d = 0; d < problem.dim; ++d) sum = add_share(problem.cost, x.at(row, d) - y.at(column, d), sum);
   return finish_cost(problem.cost, sum);
-}
-
-// Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/saved_state.py.
-template <typename T>
-int64_t cells_of(const Problem<T>& problem) {
-  const int64_t all = problem.n * problem.m;
-  if (problem.bandwidth < 0 || problem.bandwidths || problem.x_lengths || problem.y_lengths) return all;
-  const int64_t shift = problem.m > problem.n ? problem.m - problem.n : problem.n - problem.m;
-  const int64_t radius = problem.bandwidth < problem.n + problem.m ? problem.bandwidth : problem.n + problem.m;
-  const int64_t banded = (problem.n + problem.m - 1) * ((shift + 2 * radius) / 2 + 1);
-  return banded < all ? banded : all;
 }
 
 // (1). `recent` holds the entries of the last three diagonals by row; `weights` the saved tables, or is null.

@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from its first row on, and follows diagonal d - 1
 // without a gap. Kept between the two sweeps are the shares of every cell, each in a table of its own, and the mean over its
 // predecessors; entries, R's derivatives and flows live for three diagonals only, by row.
+#include "diagonals.cuh"
 #include "math.cuh"
 #include "tangent.h"
 
@@ -13,27 +14,6 @@ namespace softdtw {
 namespace {
 
 constexpr int kMostThreads = 512;
-
-// Rows [first, last] of diagonal d in the table and in the band.
-struct Diagonal {
-  int first, last;
-
-  __device__ Diagonal(const Extent& extent, int d) {
-    first = max(max(0, d - extent.m + 1), (d - extent.high + 1) >> 1);
-    last = min(min(extent.n - 1, d), (d - extent.low) >> 1);
-  }
-  __device__ int width() const { return max(0, last - first + 1); }
-};
-
-// Cells of a pair's table, an upper bound over the pairs.
-template <typename T>
-int64_t cells_of(const Problem<T>& problem) {
-  const int64_t all = problem.n * problem.m;
-  if (problem.bandwidth < 0 || problem.bandwidths || problem.x_lengths || problem.y_lengths) return all;
-  const Extent extent = problem.extent(0);
-  const int64_t banded = (problem.n + problem.m - 1) * ((int64_t{extent.high} - extent.low) / 2 + 1);
-  return banded < all ? banded : all;
-}
 
 // The memory of one pair, 16-byte aligned throughout.
 template <typename T, int kDirections>
