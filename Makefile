@@ -32,8 +32,10 @@ $(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(SOURCES)
 	touch $@
 endif
 
+# With pytest-xdist, in as many processes as JOBS says.
+JOBS ?= 2
 test: lint build
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest $$($(RUN) -c "import importlib.util as u; print('-n $(JOBS)' if u.find_spec('xdist') else '')") $(ARGS)
 
 demo: build
 	$(RUN) examples/train_forecaster.py $(ARGS)
