@@ -216,30 +216,3 @@ def test_a_pair_without_a_batch_and_an_empty_batch(kernel):
         assert value.shape == ()
         torch.testing.assert_close(value, soft_dtw_divergence(x[None, :4], y[None], kind=kind)[0])
         assert soft_dtw_divergence(x[None][:0], y[None][:0], kind=kind, kernel=kernel.name).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "options", "error", "message"),
-    [
-        ((), {"kind": "hard"}, ValueError, "kind: expected 'soft', 'sharp' or 'mean', got 'hard'"),
-        ((), {"kind": None}, ValueError, "kind: expected 'soft', 'sharp' or 'mean', got None"),
-        ((-1.0,), {}, ValueError, r"gamma: expected a positive finite number, got -1\.0"),
-        ((), {"cost": "manhattan"}, ValueError, "cost: expected one of"),
-        ((), {"x_lengths": [6, 1]}, ValueError, "x_lengths: expected integers from 1 to 5, got values from 1 to 6"),
-        ((), {"y_lengths": [0, 1]}, ValueError, "y_lengths: expected integers from 1 to 4, got values from 0 to 1"),
-        ((), {"bandwidth": -1}, ValueError, "bandwidth: expected None or an integer of at least 0, got -1"),
-        ((), {"bandwidth": [1]}, ValueError, r"bandwidth: expected shape \(2,\), one per pair, got \(1,\)"),
-        ((), {"warp_penalty": -1}, ValueError, "warp_penalty: expected a finite number of at least 0"),
-        ((), {"kernel": "fast"}, ValueError, "kernel: expected one of"),
-    ],
-)
-def test_wrong_arguments(inputs, options, error, message):
-    with pytest.raises(error, match=message):
-        soft_dtw_divergence(torch.zeros(2, 5, 3), torch.zeros(2, 4, 3), *inputs, **options)
-
-
-def test_a_module_refuses_wrong_options_when_it_is_made():
-    with pytest.raises(ValueError, match="kind: expected 'soft', 'sharp' or 'mean', got 'hard'"):
-        SoftDTWDivergence(kind="hard")
-    with pytest.raises(ValueError, match="gamma: expected a positive finite number"):
-        SoftDTWDivergence(-1)

@@ -63,7 +63,7 @@ def soft_dtw_divergence(
         >>> round(soft_dtw_divergence(x, x).item(), 3), round(soft_dtw_divergence(x, y).item(), 3)
         (0.0, 0.736)
     """
-    check_kind(kind)
+    arguments.one_of("kind", kind, KINDS)
     costs.check(cost)
     x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
     x, y, batched = arguments.series(x, y)
@@ -102,11 +102,6 @@ def soft_dtw_divergence(
         ).unflatten(0, (len(group), x.shape[0]))
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
     return total if batched else total.squeeze(0)
-
-
-def check_kind(kind):
-    if kind not in KINDS:
-        raise ValueError(f"kind: expected 'soft', 'sharp' or 'mean', got {kind!r}")
 
 
 def _stack(parts):
