@@ -35,6 +35,9 @@ def soft_dtw_divergence(
         "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
         "mean"   the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
 
+    With the squared Euclidean cost "soft" has been found at least 0 on whatever was tried. "mean" is, for series of equal
+    lengths; for unequal ones it falls below 0 for some, as does "sharp", which comes close to it where gamma is large.
+
     In "sharp" and "mean" a path's cost includes `warp_penalty` for each of its steps in one series only.
 
     Args:
