@@ -5,10 +5,28 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from torchsoftdtw import SoftDTW, dtw, dtw_path, select_kernel, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import (
+    SoftDTW,
+    SoftDTWDivergence,
+    dtw,
+    dtw_path,
+    select_kernel,
+    soft_dtw,
+    soft_dtw_alignment,
+    soft_dtw_divergence,
+    soft_dtw_from_cost,
+)
 
 X, Y = torch.zeros(2, 5, 3), torch.zeros(2, 4, 3)
 COSTS = torch.zeros(2, 5, 4)
+
+NUMBERS = "a number, or a tensor or sequence of numbers, one per pair"
+INTEGERS = "a tensor or sequence of integers, one per pair"
+
+
+def strided(*parts):
+    return torch.nested.nested_tensor(list(parts), layout=torch.strided)
+
 
 SERIES = [
     ((np.zeros((2, 5, 3)), Y), {}, TypeError, r"x: expected a torch\.Tensor, got numpy\.ndarray"),
@@ -32,7 +50,9 @@ SERIES = [
     ),
     ((X, Y), {"cost": 3}, TypeError, "cost: expected a name or a callable, got int"),
     ((X, Y), {"cost": lambda x, y: None}, TypeError, "cost: expected the callable to return a torch.Tensor, got NoneType"),
-    ((X, Y), {"cost": lambda x, y: COSTS.long()}, TypeError, "cost: expected .* a floating-point tensor, got torch.int64"),
+    ((X, Y), {"cost": lambda x, y: COSTS.long()}, TypeError, "cost: expected .* dtype float64, .* or bfloat16, got int64"),
+    ((X, Y), {"cost": lambda x, y: COSTS.to_sparse()}, TypeError, "cost: expected .* a dense tensor, got .*sparse_coo"),
+    ((X, Y), {"cost": lambda x, y: strided(*COSTS)}, TypeError, "cost: expected .* a dense tensor, got a nested tensor"),
     ((X, Y), {"cost": lambda x, y: COSTS[0]}, ValueError, r"cost: expected .* shape \(2, 5, 4\), got \(5, 4\)"),
 ]
 
@@ -56,6 +76,10 @@ GAMMAS = [
     (torch.tensor([1.0, 1e-42]), ValueError, "gamma: 1.0.*e-42 is outside the range of float32"),
     ([1.0, 1.0, 1.0], ValueError, r"gamma: expected shape \(\) or \(2,\), one per pair, got \(3,\)"),
     (torch.ones(2, 1), ValueError, r"gamma: expected shape \(\) or \(2,\), one per pair, got \(2, 1\)"),
+    ([1.0, 10**400], ValueError, "gamma: expected finite numbers, got one beyond the range of float64"),
+    (torch.ones(2).to_sparse(), TypeError, rf"gamma: expected {NUMBERS}, got layout torch\.sparse_coo"),
+    (strided(torch.ones(1), torch.ones(1)), TypeError, f"gamma: expected {NUMBERS}, got a nested tensor"),
+    (torch.ones(2, device="meta"), ValueError, "gamma: expected a tensor on the CPU or on cpu, got one on meta"),
 ]
 
 PENALTIES = [
@@ -68,6 +92,9 @@ PENALTIES = [
     ([0.5, -1.0], ValueError, "warp_penalty: expected a finite number of at least 0, got -1.0"),
     (torch.tensor(float("nan")), ValueError, "warp_penalty: expected a finite number of at least 0, got nan"),
     (np.zeros((2, 2)), ValueError, r"warp_penalty: expected shape \(\) or \(2,\), one per pair, got \(2, 2\)"),
+    ([0, 10**400], ValueError, "warp_penalty: expected finite numbers, got one beyond the range of float64"),
+    (torch.ones(2).to_sparse(), TypeError, rf"warp_penalty: expected {NUMBERS}, got layout torch\.sparse_coo"),
+    (strided(torch.ones(1)), TypeError, f"warp_penalty: expected {NUMBERS}, got a nested tensor"),
 ]
 
 FLAGS = [
@@ -99,6 +126,18 @@ OPTIONS = [
     ({"y_lengths": np.array([1.0, 2.0])}, TypeError, "y_lengths: expected .*integers, one per pair, got dtype float64"),
     ({"y_lengths": torch.tensor([True, True])}, TypeError, "y_lengths: expected .*integers.*got dtype bool"),
     ({"y_lengths": ["a", "b"]}, TypeError, "y_lengths: expected .*integers, one per pair, got list"),
+    (
+        {"x_lengths": torch.ones(2).long().to_sparse()},
+        TypeError,
+        f"x_lengths: expected {INTEGERS}, got layout torch.sparse",
+    ),
+    ({"y_lengths": strided(torch.ones(1).long())}, TypeError, f"y_lengths: expected {INTEGERS}, got a nested tensor"),
+    (
+        {"bandwidth": torch.ones(2).long().to_sparse()},
+        TypeError,
+        f"bandwidth: expected {INTEGERS}, got layout torch.sparse",
+    ),
+    ({"x_lengths": torch.ones(2, device="meta").long()}, ValueError, "x_lengths: expected .* on cpu, got one on meta"),
 ]
 
 SOFT_OPTIONS = [
@@ -107,8 +146,6 @@ SOFT_OPTIONS = [
     ({"kernel": "fast"}, ValueError, "kernel: expected one of 'auto', 'cpu', 'diagonal', 'stencil', 'tiled', got 'fast'"),
     ({"kernel": 1}, TypeError, "kernel: expected a string, got int"),
     ({"kernel": "tiled"}, ValueError, "kernel: 'tiled' runs on CUDA tensors only, and x is on cpu; use 'auto' or 'cpu'"),
-    ({"kernel": "fast", "gamma": 0}, ValueError, "kernel: expected one of 'auto', .*, got 'fast'"),
-    ({"kernel": 1, "gamma": 0.0}, TypeError, "kernel: expected a string, got int"),
 ]
 
 MATRICES = [
@@ -151,6 +188,10 @@ RAGGED = [
     (({"x": "transposed"}), {}, ValueError, "x: expected a nested tensor that is ragged in dimension 1, got 2"),
     (({"x": "empty"}), {}, ValueError, "x_lengths: expected integers from 1 to 5, got values from 0 to 5"),
     (({"x": "whole"}), {}, TypeError, "x: expected dtype float64, float32, float16 or bfloat16, got int64"),
+    (({"y": "whole packed"}), {}, TypeError, "y: expected dtype float64, float32, float16 or bfloat16, got int64"),
+    (({"x": "strided"}), {"x_lengths": [5, 4]}, ValueError, "x_lengths: expected None where x is a nested tensor"),
+    (({"y": "mixed"}), {}, ValueError, r"y: expected series of one and the same dim.*, got shapes \(5, 3\) and \(4, 2\)"),
+    (({"x": "packed"}), {"y_lengths": [5, 4]}, ValueError, "y_lengths: expected .* from 1 to 4, got values from 4 to 5"),
 ]
 
 
@@ -168,19 +209,45 @@ def ragged(form):
         "transposed": lambda: nested((5, 3), (4, 3)).transpose(1, 2),
         "empty": lambda: nested((5, 3), (0, 3)),
         "whole": lambda: nested((5, 3), (4, 3), dtype=torch.int64),
+        "whole packed": lambda: pack_sequence([torch.zeros(5, 3).long(), torch.zeros(4, 3).long()]),
+        "strided": lambda: strided(torch.zeros(5, 3), torch.zeros(4, 3)),
+        "mixed": lambda: strided(torch.zeros(5, 3), torch.zeros(4, 2)),
     }[form]()
 
 
-SOFT, OF_SERIES = [soft_dtw, soft_dtw_from_cost], [soft_dtw, dtw, dtw_path, SoftDTW()]
+def divergence(kind):
+    """soft_dtw_divergence of one kind, as a function with that name."""
+
+    def function(x, y, gamma=1.0, **options):
+        return soft_dtw_divergence(x, y, gamma, kind=kind, **options)
+
+    function.__name__ = f"{kind}_divergence"
+    return function
+
+
+def name_of(function):
+    return getattr(function, "__name__", type(function).__name__)
+
+
+MODULES = [SoftDTW, SoftDTWDivergence]
+DIVERGENCES = [divergence(kind) for kind in ("soft", "sharp", "mean")]
+# The same as soft_dtw but for gamma = 0, length_norm and open_ends.
+LIKE_SOFT_DTW = [soft_dtw_alignment, *DIVERGENCES]
+OF_SERIES = [soft_dtw, dtw, dtw_path, *LIKE_SOFT_DTW, SoftDTW(), SoftDTWDivergence(), SoftDTWDivergence(kind="sharp")]
 MODULE = [
     *(
         ({"gamma": gamma}, *expected)
-        for gamma, *expected in GAMMAS[:-2]
-        if not isinstance(gamma, (list, torch.Tensor)) and gamma not in (1e-39, 1e39)
+        for gamma, *expected in GAMMAS
+        if isinstance(gamma, (str, complex, type(None))) or (isinstance(gamma, (int, float)) and gamma not in (1e-39, 1e39))
     ),
     ({"gamma": torch.tensor([True])}, TypeError, "gamma: expected a number, or .*one per pair, got dtype bool"),
-    *(({"warp_penalty": penalty}, *expected) for penalty, *expected in PENALTIES[:6]),
-    *FLAGS,
+    ({"gamma": torch.zeros(2)}, ValueError, "gamma: expected a positive finite number, got 0.0"),
+    ({"gamma": [0.5, -2.0]}, ValueError, "gamma: expected a positive finite number, got -2.0"),
+    ({"gamma": torch.nn.Parameter(torch.tensor(-1.0))}, ValueError, "gamma: expected a positive finite number, got -1.0"),
+    ({"gamma": torch.ones(2, 2)}, ValueError, r"gamma: expected shape \(\) or \(batch,\), one per pair, got \(2, 2\)"),
+    ({"gamma": torch.ones(2).to_sparse()}, TypeError, f"gamma: expected {NUMBERS}, got layout torch.sparse_coo"),
+    *(({"warp_penalty": penalty}, *expected) for penalty, *expected in PENALTIES if not isinstance(penalty, np.ndarray)),
+    ({"warp_penalty": np.ones((1, 2))}, ValueError, r"warp_penalty: expected shape \(\) or \(batch,\), .*, got \(1, 2\)"),
     ({"cost": "manhattan"}, ValueError, "cost: expected one of"),
     ({"cost": None}, TypeError, "cost: expected a name or a callable, got NoneType"),
     ({"bandwidth": 1.5}, TypeError, "bandwidth: expected an integer or None, got float"),
@@ -188,6 +255,15 @@ MODULE = [
     ({"bandwidth": -2}, ValueError, "bandwidth: expected None or an integer of at least 0, got -2"),
     ({"reduction": "max"}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got 'max'"),
     ({"reduction": None}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got None"),
+    ({"reduction": np.array(["mean", "sum"])}, ValueError, "reduction: expected 'mean', 'sum' or 'none', got array"),
+]
+KINDS = [
+    ("hard", "'hard'"),
+    ("Soft", "'Soft'"),
+    (None, "None"),
+    (["soft"], r"\['soft'\]"),
+    (np.array(["soft", "mean"]), "array"),
+    (torch.zeros(2), "tensor"),
 ]
 SELECTION = [
     ({"n": 0}, ValueError, "n: expected an integer of at least 1, got 0"),
@@ -204,22 +280,25 @@ SELECTION = [
 ]
 
 
-@pytest.mark.parametrize("function", OF_SERIES, ids=lambda f: getattr(f, "__name__", "SoftDTW"))
+@pytest.mark.parametrize("function", OF_SERIES, ids=name_of)
 @pytest.mark.parametrize(("tensors", "options", "error", "message"), SERIES)
 def test_wrong_series_and_costs(function, tensors, options, error, message):
     if options and isinstance(function, SoftDTW):
         pytest.skip("a module has its cost from the beginning")
+    if function in DIVERGENCES:
+        message = message.replace("(2, 5, 4\\)", "(6, 5, 5\\)")  # a callable gets all three terms at once
     with pytest.raises(error, match=message):
         function(*tensors, **options)
 
 
+@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("cost", [lambda x, y: None, lambda x, y: COSTS.long(), lambda x, y: COSTS[0]])
-def test_a_module_refuses_what_a_wrong_callable_returns(cost):
+def test_a_module_refuses_what_a_wrong_callable_returns(cost, module):
     with pytest.raises((TypeError, ValueError), match="cost: expected the callable to return"):
-        SoftDTW(cost=cost)(X, Y)
+        module(cost=cost)(X, Y)
 
 
-@pytest.mark.parametrize("function", OF_SERIES, ids=lambda f: getattr(f, "__name__", "SoftDTW"))
+@pytest.mark.parametrize("function", OF_SERIES, ids=name_of)
 @pytest.mark.parametrize(("forms", "options", "error", "message"), RAGGED)
 def test_wrong_ragged_series(function, forms, options, error, message):
     tensors = {"x": X, "y": Y, **{name: ragged(form) for name, form in forms.items()}}
@@ -237,17 +316,77 @@ def test_wrong_options(options, error, message):
     for gamma in (1.0, 0):
         with pytest.raises(error, match=message):
             soft_dtw_from_cost(COSTS, gamma, **options)
+    for function in LIKE_SOFT_DTW:
+        if not {"length_norm", "open_ends"} & set(options):
+            with pytest.raises(error, match=message):
+                function(X, Y, **options)
     if all("lengths" in name for name in options):
-        with pytest.raises(error, match=message):
-            SoftDTW()(X, Y, **options)
+        for module in MODULES:
+            with pytest.raises(error, match=message):
+                module()(X, Y, **options)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), SOFT_OPTIONS)
 def test_wrong_gammas_and_kernels(options, error, message):
     with pytest.raises(error, match=message):
+        soft_dtw_from_cost(COSTS, **options)
+    for function in (soft_dtw, *LIKE_SOFT_DTW):
+        with pytest.raises(error, match=message):
+            function(X, Y, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernel": "fast", "gamma": 0}, ValueError, "kernel: expected one of 'auto', .*, got 'fast'"),
+        ({"kernel": 1, "gamma": 0.0}, TypeError, "kernel: expected a string, got int"),
+    ],
+)
+def test_wrong_kernels_of_hard_dtw(options, error, message):
+    with pytest.raises(error, match=message):
         soft_dtw(X, Y, **options)
     with pytest.raises(error, match=message):
         soft_dtw_from_cost(COSTS, **options)
+
+
+@pytest.mark.parametrize("gamma", [0, 0.0, -0.0, np.float32(0)], ids=repr)
+@pytest.mark.parametrize("function", LIKE_SOFT_DTW, ids=name_of)
+def test_where_a_gamma_of_zero_has_no_meaning_it_is_refused(function, gamma):
+    with pytest.raises(ValueError, match=r"gamma: expected a positive finite number, got -?0\.0"):
+        function(X, Y, gamma)
+    with pytest.raises(ValueError, match=r"gamma: expected a positive finite number, got -?0\.0"):
+        SoftDTWDivergence(gamma)
+
+
+@pytest.mark.parametrize("name", ["gamma", "warp_penalty"])
+@pytest.mark.parametrize("function", [soft_dtw_alignment, *DIVERGENCES[1:]], ids=name_of)
+def test_numbers_that_ask_for_a_gradient_that_there_is_none_of(function, name):
+    message = f"{name}: expected a tensor that requires no gradient, got one that does"
+    for number in (torch.tensor(0.5), torch.tensor([0.5, 1.0])):
+        number.requires_grad_()
+        with pytest.raises(ValueError, match=message):
+            function(X, Y, **{name: number})
+        with torch.no_grad():
+            function(X, Y, **{name: number})
+    for kind in ("sharp", "mean"):
+        module = SoftDTWDivergence(kind=kind, **{name: torch.nn.Parameter(torch.tensor(0.5))})
+        with pytest.raises(ValueError, match=message):
+            module(X, Y)
+
+
+@pytest.mark.parametrize("option", [{"length_norm": True}, {"open_ends": True}], ids=str)
+@pytest.mark.parametrize("function", [*LIKE_SOFT_DTW, *MODULES[1:]], ids=name_of)
+def test_options_of_soft_dtw_that_others_do_not_have(function, option):
+    inputs = () if isinstance(function, type) else (X, Y)
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
+        function(*inputs, **option)
+
+
+@pytest.mark.parametrize(("kind", "got"), KINDS)
+def test_wrong_kinds_of_divergence(kind, got):
+    for call in (lambda: soft_dtw_divergence(X, Y, kind=kind), lambda: SoftDTWDivergence(kind=kind)):
+        with pytest.raises(ValueError, match=f"kind: expected 'soft', 'sharp' or 'mean', got {got}"):
+            call()
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0])
@@ -257,10 +396,25 @@ def test_wrong_cost_matrices(matrix, error, message, gamma):
         soft_dtw_from_cost(matrix, gamma)
 
 
+@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize(("options", "error", "message"), MODULE)
-def test_a_module_refuses_wrong_options_when_it_is_made(options, error, message):
+def test_a_module_refuses_wrong_options_when_it_is_made(options, error, message, module):
+    with pytest.raises(error, match=message):
+        module(**options)
+
+
+@pytest.mark.parametrize(("options", "error", "message"), FLAGS)
+def test_a_module_refuses_wrong_flags_when_it_is_made(options, error, message):
     with pytest.raises(error, match=message):
         SoftDTW(**options)
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("name", ["gamma", "warp_penalty"])
+def test_a_module_refuses_a_wrong_number_of_numbers_when_it_is_called(name, module):
+    loss = module(**{name: torch.ones(3)})
+    with pytest.raises(ValueError, match=rf"{name}: expected shape \(\) or \(2,\), one per pair, got \(3,\)"):
+        loss(X, Y)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), SELECTION)
@@ -271,9 +425,10 @@ def test_wrong_sizes_of_a_selection(options, error, message):
 
 def test_a_number_that_a_dtype_cannot_take_is_named_where_the_dtype_is_known():
     for gamma in (1e-39, 1e39):
-        with pytest.raises(ValueError, match=r"gamma: .* is outside the range of float32"):
-            SoftDTW(gamma)(X, Y)
-        assert SoftDTW(gamma)(X.double(), Y.double()).isfinite()
+        for module in MODULES:
+            with pytest.raises(ValueError, match=r"gamma: .* is outside the range of float32"):
+                module(gamma)(X, Y)
+            assert module(gamma)(X.double(), Y.double()).isfinite()
 
 
 def test_nested_cost_matrices_are_refused():
@@ -283,8 +438,14 @@ def test_nested_cost_matrices_are_refused():
 
 
 def test_options_go_by_name():
-    for call in (lambda: dtw(X, Y, "euclidean"), lambda: soft_dtw(X, Y, 1.0, "euclidean"), lambda: dtw(X, Y, gamma=1.0)):
-        with pytest.raises(TypeError):
+    for call in (
+        lambda: dtw(X, Y, "euclidean"),
+        lambda: dtw(X, Y, gamma=1.0),
+        *(lambda function=function: function(X, Y, 1.0, "soft") for function in (soft_dtw, *LIKE_SOFT_DTW[:1])),
+        lambda: soft_dtw_divergence(X, Y, 1.0, "soft"),
+        *(lambda module=module: module(1.0, "soft") for module in MODULES),
+    ):
+        with pytest.raises(TypeError, match=r"positional arguments? but|unexpected keyword argument"):
             call()
 
 

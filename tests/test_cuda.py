@@ -1,11 +1,13 @@
 """What only a GPU can show: streams, devices, graphs, synchronisation, memory."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
 from cases import normal
 
-from torchsoftdtw import SoftDTW, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, SoftDTWDivergence, soft_dtw, soft_dtw_from_cost
 
 pytestmark = pytest.mark.cuda
 
@@ -93,6 +95,54 @@ def test_forward_and_backward_run_in_a_captured_graph(name, options):
         graph.replay()
         for a, b in zip(captured, value_and_gradients(x, y, kernel=name, **options), strict=True):
             assert torch.equal(a, b)
+
+
+def training_step(loss, x, y, **lengths):
+    """(network, a step that trains it and returns the loss), the same at every call."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).cuda()
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01, capturable=True)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        value = loss(network(x), y, **lengths)
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return network, step
+
+
+@pytest.mark.parametrize("n", [100, 1500])
+@pytest.mark.parametrize("kind", ["soft", "sharp", "mean"])
+def test_a_whole_training_step_on_a_divergence_runs_in_a_captured_graph(kind, n):
+    x, y = (series.detach() for series in data(n=n, m=n - 20))
+    lengths = {"x_lengths": torch.tensor([n, 1, n // 3, 64], device="cuda")}
+    loss = SoftDTWDivergence(gamma=0.5, kind=kind, warp_penalty=0.1)
+    network, step = training_step(loss, x, y, **lengths)
+    twin, eager_step = training_step(loss, x, y, **lengths)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    for _ in range(3):
+        eager_step()
+    network.zero_grad()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    # A captured matrix product may be computed another way than an eager one; a step of Adam is 1e-2 long.
+    close = functools.partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+    for seed in (3, 4):
+        before = [parameter.detach().clone() for parameter in network.parameters()]
+        x.copy_(normal(*x.shape, seed=seed))
+        graph.replay()
+        close(captured, eager_step())
+        for parameter, own, old in zip(network.parameters(), twin.parameters(), before, strict=True):
+            close(parameter, own)
+            assert not torch.equal(parameter, old)
 
 
 @NAMES

@@ -5,7 +5,6 @@ import pickle
 import pytest
 import torch
 from cases import normal
-from torch.nn.parallel import DistributedDataParallel
 
 from torchsoftdtw import SoftDTW, soft_dtw
 
@@ -53,49 +52,3 @@ def test_pickles_copies_and_saves(cost):
 
 def test_has_no_state():
     assert not SoftDTW().state_dict() and not list(SoftDTW().parameters())
-
-
-class Forecaster(torch.nn.Module):
-    """A network with its loss inside, so that DistributedDataParallel wraps both."""
-
-    def __init__(self):
-        super().__init__()
-        self.recurrent = torch.nn.GRU(1, 4, batch_first=True)
-        self.linear = torch.nn.Linear(4, 1)
-        self.loss = SoftDTW(gamma=0.5)
-
-    def forward(self, x, y, y_lengths):
-        return self.loss(self.linear(self.recurrent(x)[0]), y, y_lengths=y_lengths)
-
-
-def batch():
-    return normal(4, 8, 1, seed=1).float(), normal(4, 6, 1, seed=2).float(), torch.tensor([6, 2, 3, 5])
-
-
-def gradients(network, device, inputs):
-    network(*(tensor.to(device) for tensor in inputs)).backward()
-    return [parameter.grad.cpu() for parameter in network.parameters()]
-
-
-def distributed_worker(rank, folder, device, backend):
-    torch.set_num_threads(1)
-    device = f"{device}:{rank}" if device == "cuda" else device
-    if device != "cpu":
-        torch.cuda.set_device(rank)
-    torch.distributed.init_process_group(backend, init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
-    torch.manual_seed(0)
-    network = DistributedDataParallel(Forecaster().to(device))
-    mine = [tensor[2 * rank : 2 * rank + 2] for tensor in batch()]
-    torch.save(gradients(network, device, mine), f"{folder}/{rank}.pt")
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.parametrize(("device", "backend"), [("cpu", "gloo"), pytest.param("cuda", "nccl", marks=pytest.mark.cuda)])
-def test_distributed_data_parallel_averages_the_gradients(tmp_path, device, backend):
-    if device == "cuda" and torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
-    torch.multiprocessing.spawn(distributed_worker, (str(tmp_path), device, backend), nprocs=2)
-    torch.manual_seed(0)
-    expected = gradients(Forecaster().to(device), device, batch())
-    for rank in range(2):
-        torch.testing.assert_close(torch.load(tmp_path / f"{rank}.pt"), expected)

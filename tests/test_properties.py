@@ -7,6 +7,8 @@ from cases import GRADIENT_TOLERANCE, normal, numpy64, run, run_from_cost
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from torchsoftdtw import soft_dtw, soft_dtw_alignment, soft_dtw_divergence
+
 COSTS = st.sampled_from(["sqeuclidean", "euclidean", "cityblock", "cosine"])
 # The fixture only names the kernel, so that sharing it among examples is right.
 shared_fixture = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,3 +80,65 @@ def test_moving_both_series_changes_nothing(kernel, n, m, shift, seed):
     for a, b in zip(before, after, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(before[1].sum(1), -before[2].sum(1), rtol=1e-8, atol=1e-8)
+
+
+@st.composite
+def divergence_problems(draw, equal_lengths=False):
+    """(x, y, gammas, lengths of x, of y), gammas as a tensor of one per pair. y is another series, or x moved a little."""
+    batch, n, m = draw(st.integers(1, 4)), draw(st.integers(1, 30)), draw(st.integers(1, 30))
+    dim, seed = draw(st.sampled_from([1, 2, 3, 8])), draw(st.integers(0, 1000))
+    gammas = draw(st.lists(st.floats(1e-3, 30.0), min_size=batch, max_size=batch))
+    own_lengths = [
+        draw(st.none() | st.lists(st.integers(1, longest), min_size=batch, max_size=batch)) for longest in (n, m)
+    ]
+    if equal_lengths:
+        m, own_lengths = n, own_lengths[:1] * 2
+    x, y = normal(batch, n, dim, seed=seed), normal(batch, m, dim, seed=seed + 1)
+    if n == m:
+        y = x + draw(st.sampled_from([1e-4, 1e-2, 1.0])) * y
+    return x, y, torch.tensor(gammas, dtype=torch.float64), *own_lengths
+
+
+def size_of_terms(kind, x, y, gammas, x_lengths, y_lengths):
+    """|V(x, y)| + |V(x, x)| / 2 + |V(y, y)| / 2 of each pair, which a divergence's rounding is measured by."""
+
+    def term(a, b, lengths, others):
+        if kind == "soft":
+            return soft_dtw(a, b, gammas, x_lengths=lengths, y_lengths=others).abs()
+        smoothing = gammas if kind == "sharp" else 1e8
+        _, alignment = soft_dtw_alignment(a, b, smoothing, x_lengths=lengths, y_lengths=others)
+        return (alignment * (a.unsqueeze(2) - b.unsqueeze(1)).square().sum(3)).sum((1, 2))
+
+    first, second = term(x, x, x_lengths, x_lengths), term(y, y, y_lengths, y_lengths)
+    return term(x, y, x_lengths, y_lengths) + (first + second) / 2
+
+
+@given(problem=divergence_problems(), kind=st.sampled_from(["soft", "sharp", "mean"]))
+def test_a_divergence_with_gammas_per_pair_is_symmetric(problem, kind):
+    x, y, gammas, x_lengths, y_lengths = problem
+    there = soft_dtw_divergence(x, y, gammas, kind=kind, x_lengths=x_lengths, y_lengths=y_lengths)
+    back = soft_dtw_divergence(y, x, gammas, kind=kind, x_lengths=y_lengths, y_lengths=x_lengths)
+    assert ((there - back).abs() <= 1e-12 * size_of_terms(kind, *problem)).all()
+
+
+@given(problem=divergence_problems(), kind=st.sampled_from(["soft", "sharp", "mean"]), trains=st.booleans())
+def test_a_divergence_with_gammas_per_pair_is_zero_at_itself(problem, kind, trains):
+    x, _, gammas, lengths, _ = problem
+    leaf = x.clone().requires_grad_(trains)
+    value = soft_dtw_divergence(leaf, x, gammas, kind=kind, x_lengths=lengths, y_lengths=lengths)
+    assert (value.abs() <= 1e-12 * size_of_terms(kind, x, x, gammas, lengths, lengths)).all()
+
+
+def assert_not_below_zero(kind, x, y, gammas, x_lengths, y_lengths):
+    value = soft_dtw_divergence(x, y, gammas, kind=kind, x_lengths=x_lengths, y_lengths=y_lengths)
+    assert (value >= -1e-12 * size_of_terms(kind, x, y, gammas, x_lengths, y_lengths)).all()
+
+
+@given(problem=divergence_problems())
+def test_the_soft_divergence_with_gammas_per_pair_is_never_below_zero_for_squared_distances(problem):
+    assert_not_below_zero("soft", *problem)
+
+
+@given(problem=divergence_problems(equal_lengths=True))
+def test_the_mean_divergence_of_equal_lengths_is_never_below_zero_for_squared_distances(problem):
+    assert_not_below_zero("mean", *problem)

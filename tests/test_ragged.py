@@ -5,9 +5,19 @@ import torch
 from cases import normal
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from torchsoftdtw import SoftDTW, dtw, dtw_path, soft_dtw
+from torchsoftdtw import (
+    SoftDTW,
+    SoftDTWDivergence,
+    dtw,
+    dtw_path,
+    soft_dtw,
+    soft_dtw_alignment,
+    soft_dtw_divergence,
+)
 
 X_LENGTHS, Y_LENGTHS = (5, 9, 1, 7), (8, 3, 4, 6)
+GAMMAS, PENALTIES, BANDS = (0.05, 0.5, 1.0, 20.0), (0.0, 0.3, 2.0, 0.1), [3, 1, 0, 2]
+KINDS = ["soft", "sharp", "mean"]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 pytestmark = [
@@ -55,6 +65,90 @@ def test_a_ragged_batch_equals_its_pairs_one_by_one(device, form_of_x, form_of_y
         expected = torch.autograd.grad(alone, xs + ys, weights)
         for actual, wanted in zip(torch.autograd.grad(value, xs + ys, weights), expected, strict=True):
             torch.testing.assert_close(actual, wanted)
+
+
+def numbers_per_pair(device):
+    gammas, penalties = (torch.tensor(n, dtype=torch.float64, device=device) for n in (GAMMAS, PENALTIES))
+    return gammas, {"warp_penalty": penalties, "bandwidth": BANDS}
+
+
+def own_numbers():
+    """Each pair's gamma and options, as numbers."""
+    pairs = zip(GAMMAS, PENALTIES, BANDS, strict=True)
+    return [(gamma, {"warp_penalty": penalty, "bandwidth": band}) for gamma, penalty, band in pairs]
+
+
+def assert_gradients_agree(value, expected, series):
+    """Those of weighted sums, so that no pair can stand for another."""
+    weights = torch.arange(1.0, 5.0, dtype=torch.float64, device=value.device)
+    actual, wanted = (torch.autograd.grad((v * weights).sum(), series) for v in (value, expected))
+    assert any(gradient.any() for gradient in wanted)
+    torch.testing.assert_close(actual, wanted, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form_of_y", FORMS)
+@pytest.mark.parametrize("form_of_x", FORMS)
+def test_divergences_of_ragged_batches_with_numbers_per_pair(device, form_of_x, form_of_y, kind):
+    xs, ys = parts(X_LENGTHS, device), parts(Y_LENGTHS, device)
+    gammas, options = numbers_per_pair(device)
+    value = soft_dtw_divergence(form_of_x(xs), form_of_y(ys), gammas, kind=kind, **options)
+    pairs = zip(xs, ys, own_numbers(), strict=True)
+    alone = torch.stack([soft_dtw_divergence(x, y, gamma, kind=kind, **own) for x, y, (gamma, own) in pairs])
+    torch.testing.assert_close(value, alone, rtol=1e-9, atol=1e-9)
+    assert_gradients_agree(value, alone, xs + ys)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_module_of_a_divergence_with_numbers_per_pair(device, kind, form):
+    xs, ys = parts(X_LENGTHS, device), parts(Y_LENGTHS, device)
+    gammas, options = numbers_per_pair(device)
+    loss = SoftDTWDivergence(gammas, kind=kind, warp_penalty=options["warp_penalty"], reduction="sum").to(device)
+    value = loss(form(xs), form(ys))
+    pairs = zip(xs, ys, GAMMAS, PENALTIES, strict=True)
+    alone = sum(soft_dtw_divergence(x, y, gamma, kind=kind, warp_penalty=penalty) for x, y, gamma, penalty in pairs)
+    torch.testing.assert_close(value, alone, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        torch.autograd.grad(value, xs + ys), torch.autograd.grad(alone, xs + ys), rtol=1e-7, atol=1e-9
+    )
+    # As in training, where the true series need no gradient.
+    loss(form(xs), form([y.detach() for y in ys])).backward()
+    assert all(x.grad.isfinite().all() and x.grad.any() for x in xs)
+
+
+@pytest.mark.parametrize("form_of_y", FORMS)
+@pytest.mark.parametrize("form_of_x", FORMS)
+def test_alignments_of_ragged_batches_with_numbers_per_pair(device, form_of_x, form_of_y):
+    xs, ys = parts(X_LENGTHS, device), parts(Y_LENGTHS, device)
+    gammas, options = numbers_per_pair(device)
+    value, alignment = soft_dtw_alignment(form_of_x(xs), form_of_y(ys), gammas, **options)
+    assert alignment.shape == (4, max(X_LENGTHS), max(Y_LENGTHS))
+    weights = normal(*alignment.shape, seed=3).to(device)
+    alone, weighted = [], []
+    for b, (x, y, (gamma, own)) in enumerate(zip(xs, ys, own_numbers(), strict=True)):
+        own_value, own_alignment = soft_dtw_alignment(x, y, gamma, **own)
+        torch.testing.assert_close(alignment[b, : len(x), : len(y)], own_alignment, rtol=1e-8, atol=1e-10)
+        assert not alignment[b, len(x) :].any() and not alignment[b, :, len(y) :].any()
+        alone.append(own_value)
+        weighted.append((own_alignment * weights[b, : len(x), : len(y)]).sum())
+    torch.testing.assert_close(value, torch.stack(alone), rtol=1e-9, atol=1e-9)
+    together, one_by_one = value + (alignment * weights).sum((1, 2)), torch.stack(alone) + torch.stack(weighted)
+    assert_gradients_agree(together, one_by_one, xs + ys)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gammas_beside_ragged_batches_get_gradients(device, form):
+    xs, ys = ([part.detach() for part in parts(lengths, device)] for lengths in (X_LENGTHS, Y_LENGTHS))
+    for penalties in (None, torch.tensor(PENALTIES, dtype=torch.float64, device=device)):
+        gammas = numbers_per_pair(device)[0].requires_grad_()
+        options = {} if penalties is None else {"warp_penalty": penalties}
+        (actual,) = torch.autograd.grad(soft_dtw_divergence(form(xs), form(ys), gammas, **options).sum(), gammas)
+        for b, (x, y, number) in enumerate(zip(xs, ys, GAMMAS, strict=True)):
+            gamma = torch.tensor(number, dtype=torch.float64, device=device, requires_grad=True)
+            options = {} if penalties is None else {"warp_penalty": PENALTIES[b]}
+            (wanted,) = torch.autograd.grad(soft_dtw_divergence(x, y, gamma, **options), gamma)
+            torch.testing.assert_close(actual[b], wanted, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)

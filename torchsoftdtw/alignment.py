@@ -66,7 +66,10 @@ def prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, ke
     options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
     for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
         if ops.wants_gradient(tensor):
-            raise ValueError(f"{name}: expected a tensor that requires no gradient: an alignment has no derivative to it")
+            raise ValueError(
+                f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and with it the "
+                "divergences 'sharp' and 'mean', are differentiated with respect to the series alone"
+            )
     plan = plan_for(kernel, x, n, m, 1)
     matrix = matrix_of_series(cost, x, y, options.x_lengths, options.y_lengths)
     matrix = arguments.cost_matrix(matrix)[0]

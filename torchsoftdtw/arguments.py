@@ -77,7 +77,7 @@ def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_le
         penalties, penalty = _number_per_pair("warp_penalty", warp_penalty, like, batched, _any_penalty), 0.0
     # With gammas on a CUDA device the kernels answer NaN for such a pair.
     if gammas is None and penalties is None and penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
-        raise ValueError(f"warp_penalty: {warp_penalty} / gamma = {gamma} overflows {_name(like.dtype)}")
+        raise ValueError(f"warp_penalty: {warp_penalty} / gamma = {gamma} overflows {name_of(like.dtype)}")
     radius, radii = -1, None
     if bandwidth is not None:
         if _is_integer(bandwidth):
@@ -104,6 +104,14 @@ def is_number(value):
 def is_zero(gamma):
     """Whether `gamma` is the number 0, which stands for hard DTW."""
     return isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma == 0
+
+
+def one_of(name, value, choices):
+    """`value`, checked to be one of the strings `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        *others, last = (repr(choice) for choice in choices)
+        raise ValueError(f"{name}: expected {', '.join(others)} or {last}, got {value!r}")
+    return value
 
 
 def flag(name, value):
@@ -134,7 +142,7 @@ def positive_gamma(gamma, dtype=torch.float64):
     limits = torch.finfo(dtype)
     scale = 1 / (gamma * math.log(2)) if gamma > 1e-300 else math.inf
     if not limits.tiny <= scale <= limits.max or gamma > limits.max:
-        raise ValueError(f"gamma: {gamma} is outside the range of {_name(dtype)}, in which this is computed")
+        raise ValueError(f"gamma: {gamma} is outside the range of {name_of(dtype)}, in which this is computed")
     return gamma
 
 
@@ -158,9 +166,9 @@ def _check_float_tensor(name, tensor):
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {_describe(tensor)}")
     if tensor.layout != torch.strided or tensor.is_nested:
-        raise TypeError(f"{name}: expected a dense tensor, got layout {tensor.layout}; call .to_dense() or pad it first")
+        raise TypeError(f"{name}: expected a dense tensor, got {layout_of(tensor)}; call .to_dense() or pad it first")
     if tensor.dtype not in FLOATS:
-        raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {_name(tensor.dtype)}")
+        raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {name_of(tensor.dtype)}")
     if tensor.device.type not in ("cpu", "cuda", "meta"):
         raise ValueError(f"{name}: expected a tensor on the CPU or CUDA, got {tensor.device}")
 
@@ -183,13 +191,15 @@ def _per_pair(name, given, like, batched, low, high):
             raise TypeError(f"{name}: expected {expected}, got {_describe(given)}") from error
         if tensor.numel() == 0:
             tensor = tensor.to(torch.int64)
+    _check_dense(name, tensor, expected)
     if tensor.dtype not in INTEGERS:
-        raise TypeError(f"{name}: expected {expected}, got dtype {_name(tensor.dtype)}")
+        raise TypeError(f"{name}: expected {expected}, got dtype {name_of(tensor.dtype)}")
     if not batched and tensor.dim() == 0:
         tensor = tensor.reshape(1)
     if tensor.dim() != 1 or tensor.shape[0] != batch:
         raise ValueError(f"{name}: expected shape ({batch},), one per pair, got {tuple(tensor.shape)}")
     # Values on a CUDA device are not looked at, which would mean waiting for it: the kernels answer NaN for a wrong one.
+    _check_has_values(name, tensor, like)
     on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
     if on_host and batch > 0 and not _is_hidden(tensor):
         smallest, largest = tensor.min().item(), tensor.max().item()
@@ -211,11 +221,39 @@ def numbers_as_tensor(name, given):
     if not isinstance(given, torch.Tensor):
         try:
             tensor = torch.as_tensor(given, dtype=torch.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name}: expected finite numbers, got one beyond the range of float64") from error
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"{name}: expected {expected}, got {_describe(given)}") from error
+    _check_dense(name, tensor, expected)
     if tensor.dtype not in (*FLOATS, *INTEGERS):
-        raise TypeError(f"{name}: expected {expected}, got dtype {_name(tensor.dtype)}")
+        raise TypeError(f"{name}: expected {expected}, got dtype {name_of(tensor.dtype)}")
     return tensor
+
+
+def check_numbers(name, tensor, check):
+    """Raise for numbers that are wrong for every dtype and batch of series."""
+    if tensor.dim() > 1:
+        raise ValueError(f"{name}: expected shape () or (batch,), one per pair, got {tuple(tensor.shape)}")
+    if tensor.device.type == "cpu":
+        _check_values(tensor, check)
+
+
+def _check_values(tensor, check):
+    if tensor.numel() > 0 and not _is_hidden(tensor):
+        values = tensor.detach().double()
+        for value in (values.min().item(), values.max().item()):  # NaN is both
+            check(value)
+
+
+def _check_dense(name, tensor, expected):
+    if tensor.layout != torch.strided or tensor.is_nested:
+        raise TypeError(f"{name}: expected {expected}, got {layout_of(tensor)}")
+
+
+def _check_has_values(name, tensor, like):
+    if tensor.device.type == "meta" and like.device.type != "meta":
+        raise ValueError(f"{name}: expected a tensor on the CPU or on {like.device}, got one on meta")
 
 
 def _number_per_pair(name, given, like, batched, check):
@@ -225,11 +263,9 @@ def _number_per_pair(name, given, like, batched, check):
         pair = "() or (1,)" if not batched else f"() or ({batch},), one per pair"
         raise ValueError(f"{name}: expected shape {pair}, got {tuple(tensor.shape)}")
     # As in _per_pair.
-    on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
-    if on_host and tensor.numel() > 0 and not _is_hidden(tensor):
-        values = tensor.detach().double()
-        for value in (values.min().item(), values.max().item()):  # NaN is both
-            check(value, like.dtype)
+    _check_has_values(name, tensor, like)
+    if tensor.device.type == "cpu" or like.device.type == "cpu":
+        _check_values(tensor, lambda value: check(value, like.dtype))
     tensor = tensor.to(device=like.device, dtype=torch.float64, non_blocking=tensor.device.type == "cpu")
     return tensor.expand(batch).contiguous()
 
@@ -263,8 +299,13 @@ def _describe(value):
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
-def _name(dtype):
+def name_of(dtype):
     return str(dtype).removeprefix("torch.")
+
+
+def layout_of(tensor):
+    strided_nested = tensor.is_nested and tensor.layout == torch.strided
+    return "a nested tensor" if strided_nested else f"layout {tensor.layout}"
 
 
 def _shapes(x, y):

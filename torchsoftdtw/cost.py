@@ -4,6 +4,8 @@ import math
 
 import torch
 
+from . import arguments
+
 KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
 NAMES = (*KERNEL_COSTS, "cosine")
 
@@ -37,8 +39,11 @@ def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
     expected = (x.shape[0], x.shape[1], y.shape[1])
     if not isinstance(matrix, torch.Tensor):
         raise TypeError(f"cost: expected the callable to return a torch.Tensor, got {type(matrix).__name__}")
-    if not matrix.is_floating_point():
-        raise TypeError(f"cost: expected the callable to return a floating-point tensor, got {matrix.dtype}")
+    if matrix.layout != torch.strided or matrix.is_nested:
+        raise TypeError(f"cost: expected the callable to return a dense tensor, got {arguments.layout_of(matrix)}")
+    if matrix.dtype not in arguments.FLOATS:
+        name = arguments.name_of(matrix.dtype)
+        raise TypeError(f"cost: expected the callable to return dtype float64, float32, float16 or bfloat16, got {name}")
     if tuple(matrix.shape) != expected:
         raise ValueError(f"cost: expected the callable to return shape {expected}, got {tuple(matrix.shape)}")
     if matrix.device != x.device:

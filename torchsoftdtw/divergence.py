@@ -35,6 +35,9 @@ def soft_dtw_divergence(
         "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
         "mean"   the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
 
+    With the squared Euclidean cost "soft" has been found at least 0 on whatever was tried. "mean" is, for series of equal
+    lengths; for unequal ones it falls below 0 for some, as does "sharp", which comes close to it where gamma is large.
+
     In "sharp" and "mean" a path's cost includes `warp_penalty` for each of its steps in one series only.
 
     Args:
@@ -63,7 +66,7 @@ def soft_dtw_divergence(
         >>> round(soft_dtw_divergence(x, x).item(), 3), round(soft_dtw_divergence(x, y).item(), 3)
         (0.0, 0.736)
     """
-    check_kind(kind)
+    arguments.one_of("kind", kind, KINDS)
     costs.check(cost)
     x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
     x, y, batched = arguments.series(x, y)
@@ -102,11 +105,6 @@ def soft_dtw_divergence(
         ).unflatten(0, (len(group), x.shape[0]))
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
     return total if batched else total.squeeze(0)
-
-
-def check_kind(kind):
-    if kind not in KINDS:
-        raise ValueError(f"kind: expected 'soft', 'sharp' or 'mean', got {kind!r}")
 
 
 def _stack(parts):

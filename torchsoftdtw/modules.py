@@ -4,7 +4,7 @@ import torch
 
 from . import arguments
 from . import cost as costs
-from .divergence import check_kind, soft_dtw_divergence
+from .divergence import KINDS, soft_dtw_divergence
 from .functional import soft_dtw
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -45,8 +45,6 @@ class SoftDTW(torch.nn.Module):
     ):
         super().__init__()
         costs.check(cost)
-        if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
         self._set_number(
             "gamma", gamma, lambda number: 0.0 if arguments.is_zero(number) else arguments.positive_gamma(number)
         )
@@ -56,16 +54,19 @@ class SoftDTW(torch.nn.Module):
         self.length_norm = arguments.flag("length_norm", length_norm)
         arguments.check_ends(open_ends, bandwidth)
         self.open_ends = open_ends
-        self.reduction = reduction
+        self.reduction = arguments.one_of("reduction", reduction, REDUCTIONS)
 
     def _set_number(self, name, value, check):
         """A Parameter becomes the module's own, another tensor a buffer that is not saved with it."""
+        if arguments.is_number(value):
+            setattr(self, name, check(value))
+            return
+        tensor = arguments.numbers_as_tensor(name, value)
+        # Where gamma is a tensor, 0 is not one of its numbers.
+        arguments.check_numbers(name, tensor, arguments.positive_gamma if name == "gamma" else check)
         if isinstance(value, torch.nn.Parameter):
             self.register_parameter(name, value)
-        elif arguments.is_number(value):
-            setattr(self, name, check(value))
         else:
-            tensor = arguments.numbers_as_tensor(name, value)
             self.register_buffer(name, tensor, persistent=False)
 
     def forward(self, x, y, x_lengths=None, y_lengths=None):
@@ -130,8 +131,7 @@ class SoftDTWDivergence(SoftDTW):
         if arguments.is_number(gamma):
             arguments.positive_gamma(gamma)
         super().__init__(gamma, cost=cost, bandwidth=bandwidth, warp_penalty=warp_penalty, reduction=reduction)
-        check_kind(kind)
-        self.kind = kind
+        self.kind = arguments.one_of("kind", kind, KINDS)
 
     def _compare(self, *series_and_gamma, **options):
         return soft_dtw_divergence(*series_and_gamma, kind=self.kind, **options)

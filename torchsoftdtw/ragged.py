@@ -21,7 +21,11 @@ def _padded(name, series, lengths):
         _check(name, lengths, series, "a nested tensor", 3)
         if series.layout == torch.jagged:
             return _pad_jagged(name, series)
-        own = torch.tensor([part.shape[0] for part in series.unbind()], dtype=torch.int64)
+        shapes = [tuple(part.shape) for part in series.unbind()]
+        other = next((shape for shape in shapes if shape[1] != shapes[0][1]), None)
+        if other is not None:  # padding would fill up the vectors, too
+            raise ValueError(f"{name}: expected series of one and the same dimension, got shapes {shapes[0]} and {other}")
+        own = torch.tensor([length for length, _ in shapes], dtype=torch.int64)
         return torch.nested.to_padded_tensor(series, 0.0), own
     return series, lengths
 
