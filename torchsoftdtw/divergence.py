@@ -31,9 +31,9 @@ def soft_dtw_divergence(
     S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch
     & Vert, "Differentiable divergences between time series", AISTATS 2021. V is, by `kind`,
 
-        "soft"   soft-DTW itself;
-        "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
-        "mean"   the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
+    - "soft": soft-DTW itself;
+    - "sharp": <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
+    - "mean": the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
 
     In "sharp" and "mean" a path's cost includes `warp_penalty` for each of its steps in one series only.
 
