@@ -7,7 +7,7 @@ export TORCH_CUDA_ARCH_LIST ?= 9.0
 SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 ARGS ?=
 
-.PHONY: test demo bench lint format build dist clean
+.PHONY: test demo bench docs lint format build dist clean
 
 ifeq ($(VENV),)
 RUN := PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
@@ -30,6 +30,10 @@ $(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(SOURCES)
 	$(RUN) setup.py --quiet build_ext --inplace
 	$(RUN) -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[test,dev,examples,bench]"
 	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/package.stamp
+	$(RUN) -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[docs]"
+	touch $@
 endif
 
 # With pytest-xdist, in as many processes as JOBS says.
@@ -43,6 +47,11 @@ demo: build
 bench: build
 	$(RUN) benchmarks/bench_kernels.py $(ARGS)
 	$(RUN) benchmarks/bench_libraries.py $(ARGS)
+
+# Warnings are errors. The docstrings' examples run here, those of the pages in tests/test_docs.py.
+docs: build $(if $(VENV),$(VENV)/docs.stamp)
+	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs
+	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b doctest docs build/doctest
 
 dist: build
 	$(RUN) -m build --no-isolation

@@ -31,9 +31,9 @@ def soft_dtw_divergence(
     S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch
     & Vert, "Differentiable divergences between time series", AISTATS 2021. V is, by `kind`,
 
-        "soft"   soft-DTW itself;
-        "sharp"  <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
-        "mean"   the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
+    - "soft": soft-DTW itself;
+    - "sharp": <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
+    - "mean": the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
 
     With the squared Euclidean cost "soft" has been found at least 0 on whatever was tried. "mean" is, for series of equal
     lengths; for unequal ones it falls below 0 for some, as does "sharp", which comes close to it where gamma is large.
