@@ -62,8 +62,6 @@ struct ProductTile {
       channel.swept[Channel::slot(cells.chunk / kBatchGroups)].arrive();
   }
   __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }
-  // For a t that is known at run time only.
-  __device__ __forceinline__ float cost_any(int k, int t) const { return pick(costs[k], t); }
 };
 
 struct ProductSink {
