@@ -129,7 +129,8 @@ def _pad(series, longest):
 
 
 def _largest(lengths):
-    return functools.reduce(torch.sym_max, lengths)
+    # torch.compile takes max for symbolic sizes too, and, before PyTorch 2.13, sym_max for nothing else.
+    return functools.reduce(max if torch.compiler.is_dynamo_compiling() else torch.sym_max, lengths)
 
 
 def _agree(length, other):
