@@ -51,7 +51,8 @@ def per_pair(factor, tensor):
     return factor.view(-1, 1, 1) * tensor
 
 
-@torch.compiler.assume_constant_result  # it runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13
+# It runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13.
+@torch.compiler.assume_constant_result
 def under_compiled_transform():
     """Whether torch.compile is looking at code under torch.func.
 
