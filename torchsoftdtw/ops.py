@@ -52,7 +52,8 @@ def _(
     n, m, dim = x.shape[1], y.shape[1], x.shape[2]
     if by_products(kernel, cost, dim, x.dtype):
         rows_per_thread = PRODUCT_ROWS
-    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype) if save else 0
+    linear = bandwidth < 0 and bandwidths is None and (x.dtype == torch.float64 or (cost == "sqeuclidean" and dim == 1))
+    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, linear) if save else 0
     return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
 
 
@@ -72,7 +73,9 @@ def _(
 ):  # fmt: skip
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     batch, n, m = cost_matrix.shape
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, cost_matrix.dtype) if save else 0
+    dtype = cost_matrix.dtype
+    linear = bandwidth < 0 and bandwidths is None and dtype == torch.float64
+    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear) if save else 0
     return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
 
 

@@ -1,195 +1,311 @@
-// The linear engine: equation (2) as it stands, in float64 with an exponent of its own for every row. For forward passes that
-// keep nothing, where it is the faster one.
+// The linear engine: equations (2), (3) and (4) as they stand, in float64 with one exponent a lane. The fastest one, for problems
+// without a band whose costs stay within its range; robust.cuh computes the pairs that it gives up, in the same call.
 //
-// A lane holds a[i,j] as a' 2^e with one e per row, renewed every chunk so that a' in the column just left is in [1, 2). What
-// a row takes from the row above is multiplied by one factor, 2 to the difference of their exponents: a' = w (left + f (up +
-// diag)). A cell is then one exponential (float32, or float64 where the problem is), two multiplications and two additions of
-// positive numbers, and its relative error stays near that of the exponential.
+// A lane holds a[i,j] of its rows as a' 2^e, one whole e for all of them, which is renewed where they have moved far. What comes
+// from the lane above is multiplied by one factor, 2 to the difference of their exponents. A cell is then one exponential of
+// float32 (or float64, where the problem is), one multiplication and two additions of positive numbers,
+//     s = diag + q (left + up),  a = w s,
+// and its relative error stays near that of the exponential. In reverse, with r = w v and v the sum of the successors' r,
+//     v = r_diag + q (r_right + r_below),  r = w v,  E = s r,
+// where r is relative to 2^-e of its lane, so that E needs no factor. r knows nothing of a: what a was rounded by is the error
+// of one E, and does not travel on.
 //
-// What could go wrong is range alone, and that no path's number is lost is checked, never assumed:
-// - Within a chunk a row's entry is at least its left neighbour times w. Where every cell of a chunk and the column before it
-//   are in the table and the band, a' starts at 1 or more, so a' >= 2^-960, where the product of the weights of kSteps cells
-//   of a row is (Tile::in_range, a bound).
-// - What comes from the row above and is flushed to zero is below 2^-1022, in the unit of the cell that it would have been
-//   added to, which is at least 2^-960: it adds less than 2^-62 of the cell, and both terms share every continuation.
-// - A row may rise without a bound where the row above does, so a' may overflow. Infinity and NaN stay in their row to the
-//   chunk's end, since a cell is no smaller than its left neighbour times a positive weight: is_finite looks there.
-// A chunk that begins left of the table takes the same sweep with every cell checked against 2^-960 (kChecked); rows that no
-// path has reached yet hold 0. A chunk that fails a check, that a cell outside the band may touch, or that has a penalty takes
-// the general sweep, where every number has an exponent of its own (linear_general.cuh). A pair with costs out of range is
-// rejected as a whole: its warps stop and robust.cuh computes it, in the same call.
+// What could go wrong is range alone. Every entry of the table is shown to lie in [2^kLowest, infinity) in its lane's unit:
+// - An entry is at least its left neighbour times q w. Where the chunk and the column before it are in the table, every entry
+//   of a row is therefore at least the first times the least product of kSteps such weights (Reach, a bound known beforehand).
+// - In a chunk that begins left of the table every entry in the table is looked at. Those left of it are 0, as they should be.
+// - The units of neighbouring lanes differ by what a factor can hold (is_shift).
+// - Infinity and NaN stay in their row, since no weight is 0: a look at the rows after the chunk finds them.
+// A pair for which this fails is given up as a whole. So is one with a weight that is no normal number, or with series so far
+// from their origin that moving them there would round their differences by too much (Reach again).
+// - What is flushed to zero on its way into an entry is below 2^-1022, less than 2^-22 of 2^kLowest, and, with gradual underflow,
+//   rounded by 2^-1074, less than 2^-74 of the entry: all terms of the entry share every continuation.
+// - In reverse E <= 1 and s >= 2^kLowest bound every r by 2^-kLowest; and what is lost of r below 2^-1074 times s below 2^1024 is
+//   less than 2^-50 of E.
 #pragma once
 
-#include "strip_memory.cuh"
 #include "tile.cuh"
-#include "wide.cuh"
 
 namespace softdtw {
 
-constexpr int kRange = 960;
+constexpr int kBias = 1023;
+constexpr int kLowest = -1000;
+// In which a lane's largest entry may be when a chunk begins, as exponents of 2, and where renewing puts it.
+constexpr int kWindowLow = 0, kWindowHigh = 400, kRenewed = 200;
 
-// The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127, which the checks reject.
+// 2^e; 0 and infinity out of range.
+__device__ __forceinline__ double power_of_two(int e) {
+  return __hiloint2double(min(max(e + kBias, 0), 2 * kBias + 1) << 20, 0);
+}
+
+// Multiplies by a power of two of up to twice the exponents that a float64 has.
+struct Scaling {
+  const double first, second;
+
+  __device__ __forceinline__ explicit Scaling(int e) : first(power_of_two(e / 2)), second(power_of_two(e - e / 2)) {}
+  __device__ __forceinline__ double operator()(double a) const { return a * first * second; }
+};
+
+// The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127.
 __device__ __forceinline__ double widen(float a) {
   const unsigned bits = __float_as_uint(a);
   return __hiloint2double((bits >> 3) + (static_cast<unsigned>(kBias - 127) << 20), bits << 29);
 }
 __device__ __forceinline__ double widen(double a) { return a; }
 
-// The weights of a tile.
+// The float32 below a float64 in [0, 2), without the conversion unit. What is below 2^-126 becomes less than 2^-126.
+__device__ __forceinline__ float narrow(double a) {
+  const int high = max(__double2hiint(a) - ((kBias - 127) << 20), 0);
+  return __uint_as_float(__funnelshift_l(__double2loint(a), high, 3));
+}
+
+__device__ __forceinline__ double shuffle_up(double a) {
+  return __hiloint2double(__shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
+}
+__device__ __forceinline__ double shuffle_down(double a) {
+  return __hiloint2double(
+      __shfl_down_sync(kAllLanes, __double2hiint(a), 1), __shfl_down_sync(kAllLanes, __double2loint(a), 1));
+}
+
+// What a warp keeps of a chunk in shared memory, so that the sweeps are loops over its columns: every lane its own part of the
+// costs, and one lane the columns that come from the strip above or below.
+template <class S, class Tile>
+struct LinearStage {
+  using T = typename S::Scalar;
+  static constexpr int kPerColumn = Tile::kUnivariate ? 1 : S::kRows;  // a lane's scalars: of y, or costs
+  T costs[S::kSteps][kPerColumn][kWarp];
+  double entries[S::kSteps];
+};
+
+// The weights of a tile, of which `Tile` has the costs.
 template <class S, class Tile_>
 struct LinearTile : Tile_ {
   using T = typename S::Scalar;
   using Tile = Tile_;
+  using Stage = LinearStage<S, Tile>;
+  static constexpr T kFarthest = 32;  // from the origin, in units of which the square is a factor of 2 in w
+  static constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900, kAway = sizeof(T) == 4 ? 1e18 : 1e30;
+  Stage& stage;
+  const int lane;
   const T scale;
-  bool in_range = false;  // the product of the weights of kSteps cells of a row is at least 2^-kRange
+  T deepest = 0;  // a bound on the exponents of the weights
+  bool in_range = false;
 
-  __device__ LinearTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : Tile(problem, extent, strip, pair, lane, static_cast<T>(sqrt(problem.scale_of(pair)))),
+  __device__ LinearTile(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane_, Stage& stage_)
+      : Tile(problem, extent, strip, pair, lane_, root_of_scale(problem, pair)),
+        stage(stage_),
+        lane(lane_),
         scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale_of(pair))) {}
 
-  // The costs of a chunk as exponents.
+  // What the differences of series of one dimension are multiplied by.
+  __device__ __forceinline__ static T root_of_scale(const Problem<T>& problem, int64_t pair) {
+    return static_cast<T>(sqrt(problem.scale_of(pair)));
+  }
+  // The costs of a chunk as exponents. Columns left of the table get a weight of next to nothing: nothing grows on its way
+  // there.
   __device__ __forceinline__ void use(const Place<S>& place) {
     Tile::use(place);
-    constexpr T kDeepest = sizeof(T) == 4 ? 126 : 900, kLongest = kRange;
     if constexpr (Tile::kUnivariate) {
-      in_range = this->reach <= min(kDeepest, kLongest / S::kSteps);
+      deepest = this->reach;
+      in_range = deepest <= kDeepest && this->farthest <= kFarthest;
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) stage.costs[t][0][lane] = place.column + t < 0 ? kAway : this->y[t];
     } else {
-      T longest = 0, largest = 0;
+      deepest = 0;
+      bool positive = true;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) {
-        T sum = 0;
+      for (int t = 0; t < S::kSteps; ++t)
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) {
-          const T exponent = this->costs[k][t] *= scale;
-          sum += max(exponent, T(0));
-          largest = max(largest, DeviceMath<T>::abs(exponent));
+        for (int k = 0; k < S::kRows; ++k) {
+          const T exponent = this->costs[k][t] * scale;
+          deepest = max(deepest, exponent);
+          positive = positive && exponent >= 0;
+          stage.costs[t][k][lane] = place.column + t < 0 ? kAway : exponent;
         }
-        longest = max(longest, sum);
-      }
-      in_range = this->reach < T(INFINITY) && largest <= kDeepest && longest <= kLongest;
+      in_range = this->reach < T(INFINITY) && deepest <= kDeepest && positive;
     }
   }
-  __device__ __forceinline__ double weight(int k, int t) const { return widen(DeviceMath<T>::exp2(-this->cost(k, t))); }
-  __device__ __forceinline__ double weight_any(int k, int t) const {
-    return widen(DeviceMath<T>::exp2(-this->cost_any(k, t)));
-  }
+
+  // A column of the tile.
+  struct Column {
+    const LinearTile& tile;
+    const int t;
+    const T y;  // of one dimension
+
+    // For UnivariateSink.
+    __device__ __forceinline__ T difference(int k, int) const { return tile.x[k] - y; }
+    __device__ __forceinline__ double weight(int k) const {
+      if constexpr (Tile::kUnivariate) {
+        const T d = difference(k, 0);
+        return widen(DeviceMath<T>::exp2(-(d * d)));
+      } else {
+        return widen(DeviceMath<T>::exp2(-tile.stage.costs[t][k][tile.lane]));
+      }
+    }
+  };
+  __device__ __forceinline__ Column column(int t) const { return {*this, t, stage.costs[t][0][lane]}; }
 };
 
 template <class S>
 struct LinearLane {
-  double left[S::kRows];   // the lane's rows at the column it has just left
-  int exponent[S::kRows];  // their units
-  double diag;             // the row above them, one column before
-  int above;               // its unit; in a plain chunk that of the lane above's last row
+  double left[S::kRows];  // the lane's rows at the column it has just left
+  double diag;            // the row above them, one column before
+  int exponent;           // the unit of all of them
 
   // Nothing is reached, but R[0,0] = 0 in the upper left corner.
   __device__ __forceinline__ void start(bool holds_corner) {
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) left[k] = 0, exponent[k] = 0;
+    for (int k = 0; k < S::kRows; ++k) left[k] = 0;
     diag = holds_corner ? 1 : 0;
-    above = 0;
+    exponent = 0;
   }
-  // Unsigned, since a NaN may have a sign.
-  __device__ __forceinline__ bool is_finite() const {
-    unsigned highest = __double2hiint(left[0]);
+  // The high words of the largest and the smallest row, which order as the numbers do; unsigned, since a NaN may have a sign.
+  __device__ __forceinline__ unsigned highest() const {
+    unsigned word = __double2hiint(left[0]);
 #pragma unroll
-    for (int k = 1; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(__double2hiint(left[k])));
-    return highest < (2u * kBias + 1) << 20;
+    for (int k = 1; k < S::kRows; ++k) word = max(word, static_cast<unsigned>(__double2hiint(left[k])));
+    return word;
+  }
+  __device__ __forceinline__ unsigned lowest() const {
+    unsigned word = __double2hiint(left[0]);
+#pragma unroll
+    for (int k = 1; k < S::kRows; ++k) word = min(word, static_cast<unsigned>(__double2hiint(left[k])));
+    return word;
+  }
+  // To another unit.
+  __device__ __forceinline__ void become(int wanted) {
+    const Scaling scaling(exponent - wanted);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) left[k] = scaling(left[k]);
+    diag = scaling(diag);
+    exponent = wanted;
   }
 };
 
-// A group of columns, as the strips hand them to each other: numbers relative to one unit, or, where the general sweep left
-// them, each with an exponent of its own.
-template <class S>
-struct LinearGroup {
-  using T = typename S::Scalar;
-  Slot<T> entries[S::kSteps];
-  int unit = 0;
-  bool general = false, exists = false;
-
-  __device__ __forceinline__ LinearGroup() {
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) entries[t] = Slot<T>::of(0.0);
-  }
-  __device__ __forceinline__ void read(const Slot<T>* from, const void* header, bool near) {
-    constexpr int kWords = S::kSteps * sizeof(Slot<T>) / sizeof(double);
-    double words[kWords];
-    load_group(reinterpret_cast<const double*>(from), near, words);
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-      if constexpr (sizeof(T) == 4)
-        entries[t] = {words[t]};
-      else
-        entries[t] = {words[2 * t], words[2 * t + 1]};
-    const int2 both = load(static_cast<const int2*>(header), near);
-    unit = both.x;
-    general = both.y != 0;
-    exists = true;
-  }
-};
-
-// Renews a lane's units. kChecked: a lane that no path has reached yet takes over the unit of the nearest lane above that one
-// has, or of the edge above.
-template <bool kChecked, class S>
-__device__ __forceinline__ void renew(LinearLane<S>& state, int lane, const LinearGroup<S>& top) {
-  const bool reached = !kChecked || state.left[S::kRows - 1] > 0;
-  if (reached) {
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) state.exponent[k] += split_exponent(state.left[k]);
-  }
-  if (kChecked) {
-    if (lane == 0 && !reached) state.exponent[S::kRows - 1] = top.exists ? top.unit : 0;
-    const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
-    const int nearest = __shfl_sync(kAllLanes, state.exponent[S::kRows - 1], 31 - __clz(lanes & ((2u << lane) - 1u)));
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k)
-      if (!reached) state.exponent[k] = nearest;
-  }
-  const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
-  const int above = lane > 0 ? handed : top.exists ? top.unit : state.exponent[0];
-  // Where diag is 0 any factor but infinity will do.
-  state.diag *= power_of_two(min(state.above - above, kBias));
-  state.above = above;
+__device__ __forceinline__ bool is_finite_word(unsigned high) { return high < (2u * kBias + 1) << 20; }
+__device__ __forceinline__ int exponent_of(unsigned high) { return static_cast<int>(high >> 20) - kBias; }
+__device__ __forceinline__ bool is_in_window(unsigned high) {
+  return high >= (kBias + kWindowLow) << 20 && high < (kBias + kWindowHigh) << 20;
 }
 
-// What the rows of a lane multiply with what they take from the row above, for a chunk.
+// Whether the lane's entries stay in range over a chunk whose weights have exponents of at most `deepest`, as they are.
 template <class S>
-struct Factors {
-  double row[S::kRows];
+__device__ __forceinline__ bool stays_in_range(const LinearLane<S>& state, float deepest) {
+  return exponent_of(state.lowest()) - S::kSteps * deepest > kLowest;
+}
 
-  __device__ __forceinline__ Factors(const int (&exponent)[S::kRows], int above) {
+// Renews the lanes' units. kEntering: a lane that no path has reached yet takes over the unit of the nearest lane above that
+// one has, or that of the edge above, `top_unit`.
+template <bool kEntering, class S>
+__device__ __forceinline__ void renew(LinearLane<S>& state, int lane, int top_unit) {
+  const unsigned highest = state.highest();
+  const bool reached = !kEntering || highest > 0;
+  if (reached) state.become(state.exponent + exponent_of(highest) - kRenewed);
+  if (kEntering) {
+    if (lane == 0 && !reached) state.exponent = top_unit;  // 0 in the first strip, whose corner is 1
+    const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
+    const int nearest = __shfl_sync(kAllLanes, state.exponent, 31 - __clz(lanes & ((2u << lane) - 1u)));
+    if (!reached) state.exponent = nearest;
+  }
+}
+
+// By what the unit of the lane above, or of the edge for lane 0, exceeds the lane's own.
+template <class S>
+__device__ __forceinline__ int shift_from_above(const LinearLane<S>& state, int lane, bool has_top, int top_unit) {
+  const int handed = __shfl_up_sync(kAllLanes, state.exponent, 1);
+  return lane > 0 ? handed - state.exponent : has_top ? top_unit - state.exponent : 0;
+}
+// Whether power_of_two holds it: 0 in its place could lose what matters.
+__device__ __forceinline__ bool is_shift(int shift) { return static_cast<unsigned>(shift + kBias - 1) < 2u * kBias; }
+
+// One column of (2): what comes from above enters the lane's first row. `cell(k, s, a)` sees every cell.
+template <class S, class Column, class Cell>
+__device__ __forceinline__ void sweep_linear_column(
+    const Column& column, double up, double step, LinearLane<S>& state, Cell&& cell) {
+  double diag = state.diag;
+  state.diag = up;
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) row[k] = power_of_two((k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]);
+  for (int k = 0; k < S::kRows; ++k) {
+    const double left = state.left[k];
+    // left and diag come from the column before, so their sum is off the chain that runs down the rows.
+    const double s = fma(step, up, fma(step, left, diag));
+    const double a = column.weight(k) * s;
+    cell(k, s, a);
+    state.left[k] = up = a;
+    diag = left;
+  }
+}
+
+// (2) over a chunk. `has_top`: lane 0 finds the edge above in the stage's entries. `factor`: what a lane multiplies with what it
+// takes from the lane above, or from there. `visit(t, bottom)` returns what sees the cells of a column, of which `bottom` is
+// the entry of the lane's last row before it.
+template <int kUnroll, class S, class Tile, class Visit>
+__device__ __forceinline__ void sweep_linear(
+    const Tile& tile, bool has_top, double factor, double step, LinearLane<S>& state, Visit&& visit) {
+#pragma unroll(kUnroll)
+  for (int t = 0; t < S::kSteps; ++t) {
+    const double bottom = state.left[S::kRows - 1];
+    double up = shuffle_up(bottom);
+    if (tile.lane == 0) up = has_top ? tile.stage.entries[t] : 0;
+    sweep_linear_column(tile.column(t), up * factor, step, state, visit(t, bottom));
+  }
+}
+
+// What flows between chunks of the reversed sweep.
+template <class S>
+struct LinearFlow {
+  double right[S::kRows];  // r of the column to the right
+  double diag;             // r of the row below the lane's rows, in the column to the right
+  double next;             // lane 31: the first entry of the group of flows used before
+  int exponent;            // all of them are relative to 2^-exponent
+
+  __device__ __forceinline__ void start(int unit) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) right[k] = 0;
+    diag = next = 0;
+    exponent = unit;
+  }
+  __device__ __forceinline__ void become(int wanted) {
+    const Scaling scaling(wanted - exponent);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) right[k] = scaling(right[k]);
+    diag = scaling(diag);
+    next = scaling(next);
+    exponent = wanted;
   }
 };
 
-// (2) over a chunk. `cell(k, t, a)` sees every cell of a checked sweep, `column(t, bottom)` every step, with the entry of the
-// lane's last row before it. False if a check failed.
-template <bool kChecked, class S, class Tile, class Cell, class Column>
-__device__ __forceinline__ bool sweep_linear(
-    int lane, int column_of_lane, const Tile& tile, const LinearGroup<S>& top, const Factors<S>& factors,
-    LinearLane<S>& state, Cell&& cell, Column&& column) {
-  int lowest = kBias << 20;
-#pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) {
-    const double bottom = state.left[S::kRows - 1];
-    const double handed = shuffle_up(bottom);
-    double up = lane == 0 ? top.entries[t].plain() : handed;
-    double diag = state.diag;
-    state.diag = up;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      const double left = state.left[k];
-      // left and diag come from the column before, so their sum is off the chain that runs down the rows.
-      const double a = tile.weight(k, t) * fma(factors.row[k], up, fma(factors.row[k], diag, left));
-      if (kChecked && column_of_lane + t >= 0) lowest = min(lowest, __double2hiint(a));
-      if (kChecked) cell(k, t, a);
-      state.left[k] = up = a;
-      diag = left;
+// (3), (4) over a chunk. `has_below`: lane 31 finds in the stage's entries what the strip below hands to it, for columns one left
+// of lane 31's. `factor`: what a lane multiplies with what it takes from the lane below, or from there. `visit(t)` returns an
+// object whose s(k) is s of a cell, whose cell(k, e) sees every E, and whose end(r) every column, with r of the lane's first row.
+// kEnds: the pair's last cell, where E is 1, may be here.
+template <int kUnroll, bool kEnds, class S, class Tile, class Visit>
+__device__ __forceinline__ void sweep_linear_reversed(
+    const Tile& tile, bool has_below, int end_row, int end_step, double factor, double step, LinearFlow<S>& flow,
+    Visit&& visit) {
+#pragma unroll(kUnroll)
+  for (int t = S::kSteps - 1; t >= 0; --t) {
+    double down = shuffle_down(flow.right[0]) * factor;
+    if (tile.lane == kWarp - 1) {
+      down = flow.next;
+      flow.next = has_below ? tile.stage.entries[t] * factor : 0;
     }
-    column(t, bottom);
+    double diag = flow.diag;
+    flow.diag = down;
+    const auto column = tile.column(t);
+    auto visitor = visit(t, column);
+#pragma unroll
+    for (int k = S::kRows - 1; k >= 0; --k) {
+      const double right = flow.right[k], s = visitor.s(k);
+      double r = column.weight(k) * fma(step, down, fma(step, right, diag));
+      if (kEnds && k == end_row && t == end_step) r = 1 / s;
+      visitor.cell(k, s * r);
+      flow.right[k] = down = r;
+      diag = right;
+    }
+    visitor.end(flow.right[0]);
   }
-  return state.is_finite() && lowest >= (kBias - kRange) << 20;
 }
 
 }  // namespace softdtw
