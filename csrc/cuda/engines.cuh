@@ -18,7 +18,11 @@ struct LinearEngine {
   using Kept = LinearSaved<S>;
   using Upwards = LinearFlows<S>;
   static constexpr bool kIsLinear = true;
-  static constexpr int kForwardBytes = sizeof(LinearStage<S, Tile>), kBackwardBytes = sizeof(LinearBackwardStage<S, Tile>);
+  // Blocks of four warps a multiprocessor that registers are given out for.
+  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 5 : 6;
+  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : 4;
+  static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile>),
+                       kBackwardBytes = sizeof(LinearBackwardStage<S, Tile>);
 
   // False where the pair is given up.
   __device__ static bool forward(
@@ -39,6 +43,7 @@ struct RobustEngine {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   static constexpr bool kIsLinear = false;
+  static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 ? 3 : 2;
   static constexpr int kForwardBytes = 0, kBackwardBytes = RobustStage<S>::kBytes;  // of a warp's shared memory
 
   __device__ static bool forward(

@@ -9,13 +9,32 @@ namespace softdtw {
 
 constexpr double kLargestPenalty = 100;  // as an exponent of 2
 
-// The factor of a step up or left, and its exponent's size.
+// The exponent of 1 / q, and t = q^-2.
 template <typename T>
-struct PenaltyFactor {
+struct Turn {
   const double exponent, factor;
 
-  __device__ PenaltyFactor(const Problem<T>& problem, int64_t pair)
-      : exponent(problem.penalty_of(pair) * problem.scale_of(pair)), factor(exponent == 0 ? 1.0 : exp2(-exponent)) {}
+  __device__ Turn(const Problem<T>& problem, int64_t pair)
+      : exponent(problem.penalty_of(pair) * problem.scale_of(pair)), factor(exponent == 0 ? 1.0 : exp2(2 * exponent)) {}
+  // What the corner holds: it is no step.
+  __device__ double corner() const { return 1 / factor; }
+};
+
+// What forward keeps of a chunk in shared memory: the state before it, to sweep it again.
+template <class S, class Tile>
+struct LinearForwardStage : LinearStage<S, Tile> {
+  double before[S::kRows + 1][kWarp];
+
+  __device__ __forceinline__ void keep(const LinearLane<S>& state, int lane) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) before[k][lane] = state.left[k];
+    before[S::kRows][lane] = state.diag;
+  }
+  __device__ __forceinline__ void restore(LinearLane<S>& state, int lane) const {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) state.left[k] = before[k][lane];
+    state.diag = before[S::kRows][lane];
+  }
 };
 
 // What backward keeps of a chunk in shared memory.
@@ -29,6 +48,7 @@ struct LinearBackwardStage : LinearStage<S, Tile> {
     Word of[kPerAccess];
   };
   Words sums[S::kSteps][S::kRows / kPerAccess][kWarp];  // s of every cell, and E in its place
+  int lane_units[S::kSteps][kWarp];                     // after a careful sweep
   T from_below[S::kSteps];                              // lane 31: sums of dy that the strip below leaves
 
   __device__ __forceinline__ void store(int t, int lane, const Word (&words)[S::kRows]) {
@@ -50,6 +70,11 @@ struct LinearBackwardStage : LinearStage<S, Tile> {
   }
 };
 
+template <class Stage>
+__device__ __forceinline__ Stage& stage_of_warp() {
+  return *reinterpret_cast<Stage*>(stage_memory + threadIdx.y * sizeof(Stage));
+}
+
 constexpr int kColumnsInFlight = 2;  // of a sweep: more is more instructions than the caches hold
 
 // False where the pair is given up: here, or in a strip that this one waits for.
@@ -58,6 +83,8 @@ __device__ bool linear_forward_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job,
     const LinearSaved<S>& saved, typename S::Scalar* value) {
   using T = typename S::Scalar;
+  using Stage = LinearForwardStage<S, typename Tile::Tile>;
+  using Snapshot = LinearSnapshot<S>;
   const int lane = threadIdx.x;
   Surroundings<S> around(extent, job.strip);
   around.pin_for_forward();
@@ -67,74 +94,86 @@ __device__ bool linear_forward_strip(
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const PenaltyFactor<T> penalty(problem, job.pair);
-  const float penalty_depth = static_cast<float>(penalty.exponent);
+  const Turn<T> turn(problem, job.pair);
 
-  typename Tile::Stage& stage =
-      *reinterpret_cast<typename Tile::Stage*>(stage_memory + threadIdx.y * sizeof(typename Tile::Stage));
+  Stage& stage = stage_of_warp<Stage>();
   LinearLane<S> state;
-  state.start(around.is_first && lane == 0);
+  state.start(around.is_first && lane == 0 ? turn.corner() : 0);
   Tile tile(problem, extent, strip, job.pair, lane, stage);
   tile.fetch(Place<S>(strip, extent, 0, lane));
-  bool right = penalty.exponent <= kLargestPenalty;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
+  bool right = turn.exponent <= kLargestPenalty;
+  unsigned highest = 0;
+  for (int chunk = 0; chunk < chunks && right; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     const bool has_top = chunk < above_groups;
+    bool fits = tile.deepest <= Tile::kDeepest;
     int top_unit = 0;
+    right = tile.is_exact;
     if (has_top && lane == 0) {
       right = job.producer.wait(chunk + S::kSkewChunks + 1) && right;
-      top_unit = fetch_group(entries_of(above_edge, chunk), above_edge.references + chunk, job.producer.is_near(), stage);
+      fits = LinearGroup<S>::of(above_edge, chunk).fetch(job.producer.is_near(), stage, top_unit) && fits;
     }
-    __syncwarp();
+    right = __all_sync(kAllLanes, right);
+    if (!right) break;
 
-    const unsigned highest = state.highest();
-    const float deepest = static_cast<float>(tile.deepest) + penalty_depth;
-    right = right && tile.in_range && is_finite_word(highest);
-    int shift = shift_from_above(state, lane, has_top, top_unit);
-    const bool stays = place.is_entered && is_in_window(highest) && stays_in_range(state, deepest) && is_shift(shift);
-    if (!__all_sync(kAllLanes, right && stays)) {
-      if (place.is_entered)
-        renew<false>(state, lane, top_unit);
-      else
-        renew<true>(state, lane, top_unit);
+    bool careful = !place.is_entered || chunk == around.end_chunk;
+    int shift = 0;
+    if (!careful) {
+      const float deepest = static_cast<float>(tile.deepest);
+      const auto holds = [&] { return fits && stays_in_range(state, deepest) && is_shift(shift); };
       shift = shift_from_above(state, lane, has_top, top_unit);
-      right = right && is_shift(shift) && (!place.is_entered || stays_in_range(state, deepest));
-      if (__any_sync(kAllLanes, !right)) break;
+      if (!__all_sync(kAllLanes, is_in_window(highest) && holds())) {
+        state.become(top_of(highest, state.exponent) - kRenewed);
+        shift = shift_from_above(state, lane, has_top, top_unit);
+        careful = !__all_sync(kAllLanes, holds());
+      }
     }
-    const double factor = power_of_two(shift);
-    if (keeps && chunk > 0) LinearSnapshot<S>::store(saved.chunk(job.pair, job.strip, chunk), lane, state);
+    char* const snapshot = keeps && chunk > 0 ? saved.chunk(job.pair, job.strip, chunk) : nullptr;
+    if (snapshot != nullptr) Snapshot::store(snapshot, lane, state, careful);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
-    double* const out = entries_of(own_edge, own_group);
-    if (writes) own_edge.references[own_group] = state.exponent;
-    if (place.is_entered && chunk != around.end_chunk) {
-      sweep_linear<kColumnsInFlight>(tile, has_top, factor, penalty.factor, state, [&](int t, double bottom) {
-        if (writes) out[t] = bottom;
+    const auto out = LinearGroup<S>::of(own_edge, own_group);
+    if (!careful) {
+      const int unit = state.exponent;
+      if (writes) *out.unit = unit;
+      stage.keep(state, lane);
+      sweep_linear<kColumnsInFlight>(tile, has_top, power_of_two(shift), turn.factor, state, [&](int t, double bottom) {
+        if (writes) out.store(t, bottom);
         return [](int, double, double) {};
       });
-    } else {
-      // Every entry from column 0 on is looked at, and the pair's last.
+      highest = state.highest();
+      careful = !__all_sync(kAllLanes, is_finite_word(highest));
+      if (careful) {
+        stage.restore(state, lane);
+        if (snapshot != nullptr) Snapshot::store_unit(snapshot, lane, unit, true);
+      }
+    }
+    if (careful) {
       const bool ends = chunk == around.end_chunk && lane == around.end_lane;
       const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
-      int lowest = kBias << 20;
       double last = NAN;
-      sweep_linear<1>(tile, has_top, factor, penalty.factor, state, [&](int t, double bottom) {
-        if (writes) out[t] = bottom;
+      int last_unit = 0;
+      if (writes) *out.unit = kOwnUnits;
+      right = sweep_linear_carefully(tile, place.column, has_top, turn.factor, state, [&](int t, double bottom, int unit) {
+        if (writes) out.store_with_unit(t, bottom, unit);
         return [&, t](int k, double, double a) {
-          if (place.column + t >= 0) lowest = min(lowest, __double2hiint(a));
-          if (ends && k == end_row && t == end_step) last = a;
+          if (ends && k == end_row && t == end_step) last = a, last_unit = state.exponent;
         };
       });
-      right = exponent_of(lowest) > kLowest;
-      if (ends) value[job.pair] = static_cast<T>(-(state.exponent + log2(last)) * problem.gamma_of(job.pair) * kLn2);
+      right = __all_sync(kAllLanes, right);
+      highest = state.highest();
+      if (ends) {
+        const double steps = static_cast<double>(extent.n) + extent.m - 2;
+        const double exponent = steps * turn.exponent - last_unit - log2(last);
+        value[job.pair] = static_cast<T>(exponent * problem.gamma_of(job.pair) * kLn2);
+      }
     }
     __syncwarp();
-    if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
+    if (lane == kWarp - 1 && right) job.publish(progress_of(job.round, chunk + 1));
   }
-  right = __all_sync(kAllLanes, right && is_finite_word(state.highest()));
   if (!right && lane == kWarp - 1) job.publish(kAborted);
   return right;
 }
@@ -168,12 +207,10 @@ struct LinearVisitor {
   Stage& stage;
   const Column& column;
   const int t, lane;
-  double* const out;  // null where r goes nowhere
   Word words[S::kRows];
 
-  __device__ __forceinline__
-  LinearVisitor(Sink& sink_, Stage& stage_, const Column& column_, int t_, int lane_, double* out_)
-      : sink(sink_), stage(stage_), column(column_), t(t_), lane(lane_), out(out_) {
+  __device__ __forceinline__ LinearVisitor(Sink& sink_, Stage& stage_, const Column& column_, int t_, int lane_)
+      : sink(sink_), stage(stage_), column(column_), t(t_), lane(lane_) {
     stage.load(t, lane, words);
   }
   __device__ __forceinline__ double s(int k) const { return LinearSnapshot<S>::number_of(words[k]); }
@@ -183,12 +220,11 @@ struct LinearVisitor {
     else
       words[k] = e;
   }
-  __device__ __forceinline__ void end(double r) {
+  __device__ __forceinline__ void end() {
     if constexpr (Sink::kUnivariate)
       sink.step(t, stage.from_below[t]);
     else
       stage.store(t, lane, words);
-    if (out != nullptr) out[t] = r;
   }
 };
 
@@ -206,9 +242,10 @@ __device__ void linear_backward_strip(
   const int below_groups = around.is_last ? 0 : around.below.groups();
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
-  const PenaltyFactor<T> penalty(problem, job.pair);
+  const Edge<S> flow_row = flows.edges.of(job.pair, 0, strip);
+  const Turn<T> turn(problem, job.pair);
 
-  Stage& stage = *reinterpret_cast<Stage*>(stage_memory + threadIdx.y * sizeof(Stage));
+  Stage& stage = stage_of_warp<Stage>();
   Tile tile(problem, extent, strip, job.pair, lane, stage);
   T scale = gradient_scale(problem, gradient, job.pair);
   if (Tile::kUnivariate) scale /= Tile::root_of_scale(problem, job.pair);
@@ -223,56 +260,76 @@ __device__ void linear_backward_strip(
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     LinearLane<S> state;
-    if (chunk > 0)
+    bool careful = true;
+    if (chunk > 0) {
       state = snapshot.state();
-    else
-      state.start(around.is_first && lane == 0);
-    if (chunk > 0) tile.fetch(Place<S>(strip, extent, chunk - 1, lane));
+      careful = snapshot.careful();
+      tile.fetch(Place<S>(strip, extent, chunk - 1, lane));
+    } else {
+      state.start(around.is_first && lane == 0 ? turn.corner() : 0);
+    }
     if (chunk > 1) snapshot.fetch(saved.chunk(job.pair, job.strip, chunk - 1), lane);
     const bool has_top = chunk < above_groups;
     int top_unit = 0;
-    if (has_top && lane == 0)
-      top_unit = fetch_group(entries_of(above_edge, chunk), above_edge.references + chunk, true, stage);
+    if (has_top && lane == 0) LinearGroup<S>::of(above_edge, chunk).fetch(true, stage, top_unit);
     __syncwarp();
-    if (chunk == 0) renew<true>(state, lane, top_unit);
     const int unit = state.exponent;
-    sweep_linear<kColumnsInFlight>(
-        tile, has_top, power_of_two(shift_from_above(state, lane, has_top, top_unit)), penalty.factor, state,
-        [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; });
+    if (careful)
+      sweep_linear_carefully(tile, place.column, has_top, turn.factor, state, [&](int t, double, int) {
+        stage.lane_units[t][lane] = state.exponent;
+        return SumsOfColumn<S, Stage>{stage, t, lane};
+      });
+    else
+      sweep_linear<kColumnsInFlight>(
+          tile, has_top, power_of_two(shift_from_above(state, lane, has_top, top_unit)), turn.factor, state,
+          [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; });
 
     // Lane 31's columns start one right of this group of the strip below.
     const int below_group = chunk - S::kSkewChunks;
     const bool has_below = below_group >= 0 && below_group < below_groups;
-    int below_unit = unit;
-    if (has_below && lane == kWarp - 1) {
-      job.producer.wait(around.below.chunks - below_group);
-      below_unit =
-          fetch_group(flows.group(job.pair, below_group), flows.unit(job.pair, below_group), job.producer.is_near(), stage);
+    bool fits = true;
+    int shift = unit - __shfl_down_sync(kAllLanes, unit, 1);
+    if (lane == kWarp - 1) {
+      shift = 0;
+      if (has_below) {
+        job.producer.wait(around.below.chunks - below_group);
+        fits = LinearGroup<S>::of(flow_row, below_group).fetch(job.producer.is_near(), stage, shift);
+        shift += unit;
+      }
     }
-    __syncwarp();
-    if (chunk == last_chunk || place.column < -S::kSteps) flow.start(unit);  // left of the table, and of what is next to it
-    if (__any_sync(kAllLanes, flow.exponent != unit)) flow.become(unit);
-    const int handed = __shfl_down_sync(kAllLanes, unit, 1);
-    // A larger shift than that there is only where the lane below is left of the table and hands over 0.
-    const double factor = power_of_two(min(unit - (lane == kWarp - 1 ? below_unit : handed), kBias));
     sink.begin(place);
     if constexpr (Sink::kUnivariate) {
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t)
         if (lane == kWarp - 1) stage.from_below[t] = sink.from_below[t];
     }
+    __syncwarp();
 
-    double* const out = lane == 0 && !around.is_first && chunk < strip.groups() ? flows.group(job.pair, chunk) : nullptr;
-    if (out != nullptr) *flows.unit(job.pair, chunk) = unit;
+    const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
+    const auto out = LinearGroup<S>::of(flow_row, chunk);
     const auto visit = [&](int t, const auto& column) {
-      return LinearVisitor<S, Sink, Stage, std::decay_t<decltype(column)>>(sink, stage, column, t, lane, out);
+      return LinearVisitor<S, Sink, Stage, std::decay_t<decltype(column)>>(sink, stage, column, t, lane);
     };
-    if (chunk != around.end_chunk)
-      sweep_linear_reversed<kColumnsInFlight, false>(tile, has_below, 0, 0, factor, penalty.factor, flow, visit);
-    else
-      sweep_linear_reversed<1, true>(
-          tile, has_below, lane == around.end_lane ? around.end_row : -1, around.end_time % S::kSteps, factor,
-          penalty.factor, flow, visit);
+    if (!careful && __all_sync(kAllLanes, fits && is_shift(shift))) {
+      if (__any_sync(kAllLanes, flow.exponent != unit)) flow.become(unit);
+      if (leaves) *out.unit = -unit;
+      sweep_linear_reversed<kColumnsInFlight>(
+          tile, has_below, power_of_two(shift), turn.factor, flow, visit, [&](int t, double r, int) {
+            if (leaves) out.store(t, r);
+          });
+    } else {
+      if (!careful) {
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) stage.lane_units[t][lane] = unit;
+      }
+      if (leaves) *out.unit = kOwnUnits;
+      const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
+      sweep_linear_reversed_carefully(
+          tile, stage.lane_units, place.column, has_below, end_row, around.end_time % S::kSteps, turn.factor, flow, visit,
+          [&](int t, double r, int unit_of_column) {
+            if (leaves) out.store_with_unit(t, r, -unit_of_column);
+          });
+    }
     if constexpr (!Sink::kUnivariate) {
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {

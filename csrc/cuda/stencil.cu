@@ -15,7 +15,7 @@ constexpr int kMostWarps = 4;
 
 // `verdicts`: null where there is no linear engine beside the robust one.
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 4 : 2) stencil_forward(
+__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
     Edges<S> edges, Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) stencil_backward(
+__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
     typename Engine::Upwards flows, const Verdict* verdicts) {
@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
 }
 
 // Warps per pair: as many as there are strips, unless the pairs alone fill the machine.
-int warps_for(int64_t batch, int64_t strips) {
-  const int64_t wanted = batch >= 2048 ? 1 : batch >= 1024 ? 2 : batch >= 512 ? 4 : kMostWarps;
-  return static_cast<int>(strips < wanted ? strips : wanted);
+int warps_for(int64_t batch, int64_t strips, int least) {
+  const int64_t wanted = batch >= 2048 ? least : batch >= 1024 ? 2 : kMostWarps;
+  return static_cast<int>(std::min(strips, wanted));
 }
 
 template <class Engine, typename T>
@@ -87,8 +87,7 @@ cudaError_t launch_forward(
     int least_warps, cudaStream_t stream) {
   using S = typename Engine::S;
   const Sizes<S> sizes(problem);
-  const int warps =
-      std::max(warps_for(problem.batch, sizes.strips), static_cast<int>(std::min<int64_t>(least_warps, sizes.strips)));
+  const int warps = warps_for(problem.batch, sizes.strips, least_warps);
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
   return launch(
       stencil_forward<Engine>, problem.batch, warps, Engine::kForwardBytes, stream, problem, value, kept, edges, verdicts);
@@ -100,8 +99,9 @@ cudaError_t launch_backward(
     const Verdict* verdicts, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
-      stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips), Engine::kBackwardBytes, stream,
-      problem, gradient, kept, typename Engine::Upwards(scratch, problem.batch, sizes), verdicts);
+      stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips, Engine::kIsLinear ? 2 : 1),
+      Engine::kBackwardBytes, stream, problem, gradient, kept, typename Engine::Upwards(scratch, problem.batch, sizes),
+      verdicts);
 }
 
 template <class S>
@@ -129,7 +129,7 @@ struct Stencil {
       const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
         using Engine = std::remove_pointer_t<decltype(engine)>;
         return launch_forward<Engine>(
-            problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, 1, stream);
+            problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, 2, stream);
       });
       if (error != cudaSuccess) return error;
     }

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks) tiled_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
     typename Engine::Upwards flows, const Verdict* verdicts, Tickets tickets, int64_t groups) {
