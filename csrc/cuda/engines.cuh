@@ -19,8 +19,8 @@ struct LinearEngine {
   using Upwards = LinearFlows<S>;
   static constexpr bool kIsLinear = true;
   // Blocks of four warps a multiprocessor that registers are given out for.
-  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 5 : 6;
-  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : 4;
+  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 4 : 5;
+  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : S::kRows == 8 ? 3 : 4;
   static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile>),
                        kBackwardBytes = sizeof(LinearBackwardStage<S, Tile>);
 
@@ -65,7 +65,7 @@ constexpr int64_t kLongestLinear = int64_t{1} << 22;
 template <typename T>
 bool linear_applies(const Problem<T>& problem) {
   return (sizeof(T) == 8 || is_univariate(problem)) && problem.bandwidth < 0 && !problem.bandwidths &&
-         problem.n + problem.m < kLongestLinear;
+         problem.warp_penalty == 0 && !problem.warp_penalties && problem.n + problem.m < kLongestLinear;
 }
 
 // And whether it pays on the current device: not where float64 is slow.

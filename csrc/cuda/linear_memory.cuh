@@ -54,11 +54,7 @@ struct LinearGroup {
     return {reinterpret_cast<SlotOf<S>*>(edge.group(g)), edge.references + g};
   }
   __device__ __forceinline__ void store(int t, double a) const { reinterpret_cast<double&>(slots[t]) = a; }
-  __device__ __forceinline__ void store_with_unit(int t, double a, int e) const {
-    const int own = exponent_of(__double2hiint(a));
-    const bool some = a > 0;
-    slots[t] = SlotOf<S>::with_exponent(some ? Scaling(-own)(a) : 0.0, some ? own + e : 0);
-  }
+  __device__ __forceinline__ void store(int t, const Wide& x) const { slots[t] = SlotOf<S>::with_exponent(x.a, x.e); }
   // To the stage, for the lane that meets the group; of numbers with units of their own all in one, where that holds them.
   // Returns whether it did, and the unit.
   template <class Stage>
@@ -99,55 +95,92 @@ struct LinearGroup {
   }
 };
 
-// A lane's numbers between two chunks, as they are saved: kRows + 1 of them, of which float32 keeps the upper half, rounded (21
-// bits, the error of the E that come from them), and their unit.
+// Numbers a 2^e of a float32 problem in 32 bits: e, relative to a base, in 14 bits, and the upper 18 bits of a, rounded, which is
+// the error of the E that come from it.
+struct PackedNumber {
+  static constexpr int kNothing = 1 << 31, kFractionBits = 18;
+
+  __device__ __forceinline__ static int of(double a, int e, int base) {
+    return a > 0 ? ((__double2hiint(a) + 2) >> 2) + ((e - base) << kFractionBits) : kNothing;
+  }
+  __device__ __forceinline__ static Wide unpack(int word, int base) {
+    if (word == kNothing) return Wide();
+    return {
+        __hiloint2double((word & ((1 << kFractionBits) - 1)) << 2 | kBias << 20, 0),
+        base + (word >> kFractionBits) - kBias};
+  }
+};
+
+// A lane's numbers between two chunks, as they are saved, in kRows + 2 words: its rows, the row above, and units, to which a bit
+// is added that says whether the coming chunk is swept carefully. float64 has the units of the other rows and of the row above
+// in 16 bits each, relative to that of the first row.
 template <class S>
 struct LinearSnapshot {
   static constexpr bool kHalf = sizeof(typename S::Scalar) == 4;
   using Word = std::conditional_t<kHalf, int, double>;
-  static constexpr int kWords = S::kRows + 2;
-  static constexpr int kUnitWord = S::kRows + 1;
+  static constexpr int kWords = S::kRows + 2, kUnitWord = S::kRows + 1;
   static constexpr int64_t kBytes = kWarp * kWords * sizeof(Word);
+  static_assert(kHalf || S::kRows == 2);
 
   Word words[kWords];
 
-  __device__ __forceinline__ static Word word_of(double a) {
-    if constexpr (kHalf)
-      return __double2hiint(a) + static_cast<int>(static_cast<unsigned>(__double2loint(a)) >> 31);
-    else
-      return a;
-  }
-  __device__ __forceinline__ static double number_of(Word word) {
-    if constexpr (kHalf)
-      return __hiloint2double(word, 0);
-    else
-      return word;
-  }
-  // `careful`: the sweep that the coming chunk takes.
   __device__ __forceinline__ static void store(char* memory, int lane, const LinearLane<S>& state, bool careful) {
     Word* const out = reinterpret_cast<Word*>(memory) + lane;
+    const int base = state.left[0] > 0 ? state.exponent[0] : state.above;
+    if constexpr (kHalf) {
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = word_of(state.left[k]);
-    out[S::kRows * kWarp] = word_of(state.diag);
-    store_unit(memory, lane, state.exponent, careful);
+      for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = PackedNumber::of(state.left[k], state.exponent[k], base);
+      out[S::kRows * kWarp] = PackedNumber::of(state.diag, state.above, base);
+    } else {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = state.left[k];
+      out[S::kRows * kWarp] = state.diag;
+    }
+    store_units(memory, lane, state, careful);
   }
-  __device__ __forceinline__ static void store_unit(char* memory, int lane, int unit, bool careful) {
-    (reinterpret_cast<Word*>(memory) + lane)[kUnitWord * kWarp] = static_cast<Word>(2 * unit + careful);
+  __device__ __forceinline__ static void store_units(char* memory, int lane, const LinearLane<S>& state, bool careful) {
+    Word* const out = reinterpret_cast<Word*>(memory) + lane;
+    const int base = state.left[0] > 0 ? state.exponent[0] : state.above;
+    if constexpr (kHalf) {
+      out[kUnitWord * kWarp] = 2 * base + careful;
+    } else {
+      const int next = state.left[1] > 0 ? state.exponent[1] - base : 0, above = state.diag > 0 ? state.above - base : 0;
+      out[kUnitWord * kWarp] = __hiloint2double(next << 16 | (above & 0xffff), 2 * base + careful);
+    }
   }
   __device__ __forceinline__ void fetch(const char* memory, int lane) {
     const Word* const in = reinterpret_cast<const Word*>(memory) + lane;
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = __ldcs(in + i * kWarp);
   }
+  // Rows are in [1, 2), or 0.
   __device__ __forceinline__ LinearLane<S> state() const {
     LinearLane<S> lane;
+    const auto take = [&](int i, int offset, double& a, int& e) {
+      if constexpr (kHalf) {
+        const Wide x = PackedNumber::unpack(words[i], words[kUnitWord] >> 1);
+        a = x.a, e = x.e;
+      } else {
+        const Wide x = Wide::of(words[i], (__double2loint(words[kUnitWord]) >> 1) + offset);
+        a = x.a, e = x.e;
+      }
+    };
+    int next = 0, above = 0;
+    if constexpr (!kHalf) {
+      const int offsets = __double2hiint(words[kUnitWord]);
+      next = offsets >> 16, above = static_cast<short>(offsets & 0xffff);
+    }
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) lane.left[k] = number_of(words[k]);
-    lane.diag = number_of(words[S::kRows]);
-    lane.exponent = static_cast<int>(words[kUnitWord]) >> 1;
+    for (int k = 0; k < S::kRows; ++k) take(k, k > 0 ? next : 0, lane.left[k], lane.exponent[k]);
+    take(S::kRows, above, lane.diag, lane.above);
     return lane;
   }
-  __device__ __forceinline__ bool careful() const { return static_cast<int>(words[kUnitWord]) & 1; }
+  __device__ __forceinline__ bool careful() const {
+    if constexpr (kHalf)
+      return words[kUnitWord] & 1;
+    else
+      return __double2loint(words[kUnitWord]) & 1;
+  }
 };
 
 // Forward's saved state, `stride` bytes a pair: the snapshots of every chunk but the first, whose start is known, and the edges

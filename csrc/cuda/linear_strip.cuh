@@ -7,19 +7,6 @@
 
 namespace softdtw {
 
-constexpr double kLargestPenalty = 100;  // as an exponent of 2
-
-// The exponent of 1 / q, and t = q^-2.
-template <typename T>
-struct Turn {
-  const double exponent, factor;
-
-  __device__ Turn(const Problem<T>& problem, int64_t pair)
-      : exponent(problem.penalty_of(pair) * problem.scale_of(pair)), factor(exponent == 0 ? 1.0 : exp2(2 * exponent)) {}
-  // What the corner holds: it is no step.
-  __device__ double corner() const { return 1 / factor; }
-};
-
 // What forward keeps of a chunk in shared memory: the state before it, to sweep it again.
 template <class S, class Tile>
 struct LinearForwardStage : LinearStage<S, Tile> {
@@ -94,41 +81,49 @@ __device__ bool linear_forward_strip(
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const Turn<T> turn(problem, job.pair);
 
   Stage& stage = stage_of_warp<Stage>();
   LinearLane<S> state;
-  state.start(around.is_first && lane == 0 ? turn.corner() : 0);
+  state.start(around.is_first && lane == 0 ? 1 : 0);
+  Factors<S> factors(state);
   Tile tile(problem, extent, strip, job.pair, lane, stage);
   tile.fetch(Place<S>(strip, extent, 0, lane));
-  bool right = turn.exponent <= kLargestPenalty;
+  bool right = true, has_factors = false, are_near = true;
   unsigned highest = 0;
-  for (int chunk = 0; chunk < chunks && right; ++chunk) {
+  int patience = Tile::kPatience + chunks / 8;  // with careful sweeps
+  for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     const bool has_top = chunk < above_groups;
     bool fits = tile.deepest <= Tile::kDeepest;
     int top_unit = 0;
-    right = tile.is_exact;
+    right = tile.is_exact && are_near;
     if (has_top && lane == 0) {
       right = job.producer.wait(chunk + S::kSkewChunks + 1) && right;
       fits = LinearGroup<S>::of(above_edge, chunk).fetch(job.producer.is_near(), stage, top_unit) && fits;
     }
-    right = __all_sync(kAllLanes, right);
+    const int deep_lanes = __popc(__ballot_sync(kAllLanes, tile.deepest > Tile::kDeepest));
+    right = __all_sync(kAllLanes, right) && deep_lanes < Tile::kTooManyDeepLanes && patience >= 0;
     if (!right) break;
 
     bool careful = !place.is_entered || chunk == around.end_chunk;
-    int shift = 0;
     if (!careful) {
-      const float deepest = static_cast<float>(tile.deepest);
-      const auto holds = [&] { return fits && stays_in_range(state, deepest) && is_shift(shift); };
-      shift = shift_from_above(state, lane, has_top, top_unit);
-      if (!__all_sync(kAllLanes, is_in_window(highest) && holds())) {
-        state.become(top_of(highest, state.exponent) - kRenewed);
-        shift = shift_from_above(state, lane, has_top, top_unit);
-        careful = !__all_sync(kAllLanes, holds());
+      const bool is_comfortable = is_in_window(state.lowest(), highest);
+      if (!__all_sync(kAllLanes, is_comfortable)) {
+        fits = state.renew() && fits;
+        has_factors = false;
       }
+      const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
+      const int unit_above = lane > 0 ? handed : has_top ? top_unit : state.exponent[0];
+      if (!has_factors || __any_sync(kAllLanes, unit_above != state.above)) {
+        state.become(unit_above);
+        factors = Factors<S>(state);
+        are_near = state.is_compact();
+        has_factors = true;
+      }
+      careful = !__all_sync(kAllLanes, fits && state.largest_shift() <= kLargestShift);
+      patience -= careful;
     }
     char* const snapshot = keeps && chunk > 0 ? saved.chunk(job.pair, job.strip, chunk) : nullptr;
     if (snapshot != nullptr) Snapshot::store(snapshot, lane, state, careful);
@@ -137,43 +132,46 @@ __device__ bool linear_forward_strip(
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     const auto out = LinearGroup<S>::of(own_edge, own_group);
     if (!careful) {
-      const int unit = state.exponent;
-      if (writes) *out.unit = unit;
+      if (writes) *out.unit = state.exponent[S::kRows - 1];
       stage.keep(state, lane);
-      sweep_linear<kColumnsInFlight>(tile, has_top, power_of_two(shift), turn.factor, state, [&](int t, double bottom) {
+      sweep_linear<kColumnsInFlight>(tile, has_top, factors, state, [&](int t, double bottom) {
         if (writes) out.store(t, bottom);
-        return [](int, double, double) {};
+        return [](int, double) {};
       });
       highest = state.highest();
       careful = !__all_sync(kAllLanes, is_finite_word(highest));
       if (careful) {
+        --patience;
         stage.restore(state, lane);
-        if (snapshot != nullptr) Snapshot::store_unit(snapshot, lane, unit, true);
+        if (snapshot != nullptr) Snapshot::store_units(snapshot, lane, state, true);
       }
     }
     if (careful) {
       const bool ends = chunk == around.end_chunk && lane == around.end_lane;
       const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
-      double last = NAN;
-      int last_unit = 0;
+      Wide last;
+      int top = kNoExponent, bottom = -kNoExponent;
       if (writes) *out.unit = kOwnUnits;
-      right = sweep_linear_carefully(tile, place.column, has_top, turn.factor, state, [&](int t, double bottom, int unit) {
-        if (writes) out.store_with_unit(t, bottom, unit);
-        return [&, t](int k, double, double a) {
-          if (ends && k == end_row && t == end_step) last = a, last_unit = state.exponent;
+      are_near = true;
+      sweep_linear_carefully(tile, has_top, state, [&](int t, const Wide& handed) {
+        if (writes) out.store(t, handed);
+        top = kNoExponent, bottom = -kNoExponent;
+        return [&, t](int k, const Wide& s, const Wide& a) {
+          if (ends && k == end_row && t == end_step) last = a;
+          if (static_cast<unsigned>(place.column + t) >= static_cast<unsigned>(extent.m)) return;
+          top = max(top, s.e), bottom = min(bottom, s.e);
+          are_near = are_near && top - bottom <= kFarthestUnits<T>;
         };
       });
-      right = __all_sync(kAllLanes, right);
+      are_near = are_near && state.is_compact();
       highest = state.highest();
-      if (ends) {
-        const double steps = static_cast<double>(extent.n) + extent.m - 2;
-        const double exponent = steps * turn.exponent - last_unit - log2(last);
-        value[job.pair] = static_cast<T>(exponent * problem.gamma_of(job.pair) * kLn2);
-      }
+      has_factors = false;
+      if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma_of(job.pair) * kLn2);
     }
     __syncwarp();
-    if (lane == kWarp - 1 && right) job.publish(progress_of(job.round, chunk + 1));
+    if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }
+  right = right && __all_sync(kAllLanes, are_near);
   if (!right && lane == kWarp - 1) job.publish(kAborted);
   return right;
 }
@@ -189,12 +187,38 @@ struct SumsOfColumn {
   const int t, lane;
   typename LinearSnapshot<S>::Word words[S::kRows] = {};
 
-  __device__ __forceinline__ void operator()(int k, double s, double) {
+  __device__ __forceinline__ void operator()(int k, double s) {
     if constexpr (LinearSnapshot<S>::kHalf)
       words[k] = __double2hiint(s);
     else
       words[k] = s;
     if (k == S::kRows - 1) stage.store(t, lane, words);
+  }
+};
+
+// And for sweep_linear_carefully, relative to the largest of them.
+template <class S, class Stage>
+struct WideSumsOfColumn {
+  Stage& stage;
+  const int t, lane;
+  Wide sums[S::kRows] = {};
+
+  __device__ __forceinline__ void operator()(int k, const Wide& s, const Wide&) {
+    sums[k] = s;
+    if (k < S::kRows - 1) return;
+    int base = kNoExponent;
+#pragma unroll
+    for (int i = 0; i < S::kRows; ++i) base = max(base, sums[i].e);
+    typename LinearSnapshot<S>::Word words[S::kRows];
+#pragma unroll
+    for (int i = 0; i < S::kRows; ++i) {
+      if constexpr (LinearSnapshot<S>::kHalf)  // farther apart are only sums beyond the table
+        words[i] = PackedNumber::of(base - sums[i].e <= kFarthestUnits<float> ? sums[i].a : 0, sums[i].e, base);
+      else
+        words[i] = sums[i].in_unit(base);
+    }
+    stage.store(t, lane, words);
+    stage.lane_units[t][lane] = base;
   }
 };
 
@@ -213,7 +237,19 @@ struct LinearVisitor {
       : sink(sink_), stage(stage_), column(column_), t(t_), lane(lane_) {
     stage.load(t, lane, words);
   }
-  __device__ __forceinline__ double s(int k) const { return LinearSnapshot<S>::number_of(words[k]); }
+  __device__ __forceinline__ double s(int k) const {
+    if constexpr (LinearSnapshot<S>::kHalf)
+      return __hiloint2double(words[k], 0);
+    else
+      return words[k];
+  }
+  // After a careful sweep.
+  __device__ __forceinline__ Wide wide_s(int k) const {
+    if constexpr (LinearSnapshot<S>::kHalf)
+      return PackedNumber::unpack(words[k], stage.lane_units[t][lane]);
+    else
+      return Wide::of(words[k], stage.lane_units[t][lane]);
+  }
   __device__ __forceinline__ void cell(int k, double e) {
     if constexpr (Sink::kUnivariate)
       sink.cell(column, k, t, alignment_of(e, T()));
@@ -227,6 +263,26 @@ struct LinearVisitor {
       stage.store(t, lane, words);
   }
 };
+
+// Turns what a plain sweep has kept into what a careful one would have.
+template <class S, class Stage>
+__device__ __forceinline__ void restate_sums(Stage& stage, int lane, const int (&units)[S::kRows]) {
+#pragma unroll 1
+  for (int t = 0; t < S::kSteps; ++t) {
+    typename LinearSnapshot<S>::Word words[S::kRows];
+    stage.load(t, lane, words);
+    WideSumsOfColumn<S, Stage> sums{stage, t, lane};
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      double s;
+      if constexpr (LinearSnapshot<S>::kHalf)
+        s = __hiloint2double(words[k], 0);
+      else
+        s = words[k];
+      sums(k, Wide::of(s, units[k]), Wide());
+    }
+  }
+}
 
 template <class S, class Tile>
 __device__ void linear_backward_strip(
@@ -243,7 +299,6 @@ __device__ void linear_backward_strip(
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> flow_row = flows.edges.of(job.pair, 0, strip);
-  const Turn<T> turn(problem, job.pair);
 
   Stage& stage = stage_of_warp<Stage>();
   Tile tile(problem, extent, strip, job.pair, lane, stage);
@@ -266,36 +321,36 @@ __device__ void linear_backward_strip(
       careful = snapshot.careful();
       tile.fetch(Place<S>(strip, extent, chunk - 1, lane));
     } else {
-      state.start(around.is_first && lane == 0 ? turn.corner() : 0);
+      state.start(around.is_first && lane == 0 ? 1 : 0);
     }
     if (chunk > 1) snapshot.fetch(saved.chunk(job.pair, job.strip, chunk - 1), lane);
     const bool has_top = chunk < above_groups;
     int top_unit = 0;
     if (has_top && lane == 0) LinearGroup<S>::of(above_edge, chunk).fetch(true, stage, top_unit);
     __syncwarp();
-    const int unit = state.exponent;
-    if (careful)
-      sweep_linear_carefully(tile, place.column, has_top, turn.factor, state, [&](int t, double, int) {
-        stage.lane_units[t][lane] = state.exponent;
-        return SumsOfColumn<S, Stage>{stage, t, lane};
-      });
-    else
+    Factors<S> factors(state);
+    int units[S::kRows];
+    if (careful) {
+      sweep_linear_carefully(
+          tile, has_top, state, [&](int t, const Wide&) { return WideSumsOfColumn<S, Stage>{stage, t, lane}; });
+    } else {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) units[k] = state.exponent[k];
+      const int handed = __shfl_up_sync(kAllLanes, units[S::kRows - 1], 1);
+      state.become(lane > 0 ? handed : has_top ? top_unit : units[0]);
+      factors = Factors<S>(state);
       sweep_linear<kColumnsInFlight>(
-          tile, has_top, power_of_two(shift_from_above(state, lane, has_top, top_unit)), turn.factor, state,
-          [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; });
+          tile, has_top, factors, state, [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; });
+    }
 
     // Lane 31's columns start one right of this group of the strip below.
     const int below_group = chunk - S::kSkewChunks;
     const bool has_below = below_group >= 0 && below_group < below_groups;
     bool fits = true;
-    int shift = unit - __shfl_down_sync(kAllLanes, unit, 1);
-    if (lane == kWarp - 1) {
-      shift = 0;
-      if (has_below) {
-        job.producer.wait(around.below.chunks - below_group);
-        fits = LinearGroup<S>::of(flow_row, below_group).fetch(job.producer.is_near(), stage, shift);
-        shift += unit;
-      }
+    int group_unit = 0;
+    if (has_below && lane == kWarp - 1) {
+      job.producer.wait(around.below.chunks - below_group);
+      fits = LinearGroup<S>::of(flow_row, below_group).fetch(job.producer.is_near(), stage, group_unit);
     }
     sink.begin(place);
     if constexpr (Sink::kUnivariate) {
@@ -310,24 +365,30 @@ __device__ void linear_backward_strip(
     const auto visit = [&](int t, const auto& column) {
       return LinearVisitor<S, Sink, Stage, std::decay_t<decltype(column)>>(sink, stage, column, t, lane);
     };
-    if (!careful && __all_sync(kAllLanes, fits && is_shift(shift))) {
-      if (__any_sync(kAllLanes, flow.exponent != unit)) flow.become(unit);
-      if (leaves) *out.unit = -unit;
+    int below_unit = 0, shift = 0;
+    if (!careful) {
+      below_unit = __shfl_down_sync(kAllLanes, units[0], 1);
+      if (lane == kWarp - 1) {
+        const bool nothing = flow.diag == 0 && flow.next == 0;
+        below_unit = has_below ? -group_unit : nothing ? units[S::kRows - 1] : flow.below;
+      }
+      shift = units[S::kRows - 1] - below_unit;
+      careful = !__all_sync(kAllLanes, fits && abs(shift) < kBias);
+      if (careful) restate_sums<S>(stage, lane, units);
+    }
+    if (!careful) {
+      flow.become(units, below_unit);
+      if (leaves) *out.unit = -units[0];
       sweep_linear_reversed<kColumnsInFlight>(
-          tile, has_below, power_of_two(shift), turn.factor, flow, visit, [&](int t, double r, int) {
+          tile, has_below, factors, power_of_two(shift), flow, visit, [&](int t, double r) {
             if (leaves) out.store(t, r);
           });
     } else {
-      if (!careful) {
-#pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) stage.lane_units[t][lane] = unit;
-      }
       if (leaves) *out.unit = kOwnUnits;
       const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
       sweep_linear_reversed_carefully(
-          tile, stage.lane_units, place.column, has_below, end_row, around.end_time % S::kSteps, turn.factor, flow, visit,
-          [&](int t, double r, int unit_of_column) {
-            if (leaves) out.store_with_unit(t, r, -unit_of_column);
+          tile, place.column, has_below, end_row, around.end_time % S::kSteps, flow, visit, [&](int t, const Wide& r) {
+            if (leaves) out.store(t, r);
           });
     }
     if constexpr (!Sink::kUnivariate) {
