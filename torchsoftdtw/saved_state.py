@@ -12,15 +12,15 @@ CPU_ROWS = 64
 CPU_SEGMENT = 256
 
 
-LONGEST_LINEAR = 2**22  # n + m, from which on the linear engine is not used
+LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
 
 
 def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
     """Bytes that a forward pass with save=True returns in `saved`.
 
     per_pair tells whether any of x_lengths, y_lengths and bandwidths is given; bandwidth is -1 where there is no band.
-    linear: the problem has neither band nor warp penalty, and is of float64, or of float32 series of one dimension with squared
-    Euclidean costs.
+    linear: the problem has neither band nor warp penalty, and is of float64, or of float32 series of one dimension with
+    squared Euclidean costs.
     """
     # A band narrows the saved table only where it is the same for every pair.
     radius = None if per_pair or bandwidth < 0 else bandwidth

@@ -58,8 +58,8 @@ struct RobustEngine {
   }
 };
 
-// Longer pairs could overflow the linear engine's exponents, which are ints.
-constexpr int64_t kLongestLinear = int64_t{1} << 22;
+// Of longer pairs the first rows lie too far apart for what backward keeps.
+constexpr int64_t kLongestLinear = 2560;  // n + m
 
 // Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>

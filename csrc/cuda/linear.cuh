@@ -14,16 +14,20 @@
 // shown that every entry of the table will be in [2^kLowest, infinity) in its row's unit:
 // - An entry is at least its left neighbour times w. Where the chunk and the column before it are in the table, every entry of
 //   a row is therefore at least the first, which is 1 or more, times kSteps weights, none of which is below 2^-kDeepest.
-// - The units of neighbouring rows differ by no more than kLargestShift.
+// - Lanes that begin with column 0 in the chunk have their last row looked at there, the smallest entry of that column
+//   (kLowestFirst). Left of the table nothing is reached, and entries are 0.
+// - The units of neighbouring rows differ by no more than a factor can hold. A row may be further below the next one, and its
+//   factor 0, if after the chunk its entries turn out to have been less than 2^-kFarBelow of the next row's (are_negligible:
+//   an entry is at most the chunk's last, divided by the weights since).
 // - Infinity and NaN stay in their row, since no weight is 0: a look at the rows after the chunk finds them.
 // - What is flushed to zero on its way into an entry is below 2^-1022, less than 2^-22 of 2^kLowest, and, with gradual underflow,
 //   rounded by 2^-1074, less than 2^-74 of the entry: all terms of the entry share every continuation.
-// - In reverse E <= 1 and s >= 2^kLowest bound every r by 2^-kLowest; and what is lost of r below 2^-1074 times s below 2^1024 is
-//   less than 2^-50 of E.
-// The careful sweep takes any chunk for which this fails, and those with columns left of the table or the pair's last cell in
-// them: every number has an exponent of its own (wide.cuh), and nothing can leave its range. A pair is given up as a whole where
-// a cost is beyond kDeepestCareful, or its rows are so far apart that what backward keeps cannot hold them (kFarthestUnits), or
-// its series are so far from their origin that moving them there would round their differences by too much (kFarthest).
+// - In reverse E <= 1 and s >= 2^kLowest bound every r by 2^-kLowest; those that come from the chunk to the right in its units
+//   are looked at in this chunk's. What is lost of r below 2^-1074 times s below 2^1024 is less than 2^-50 of E.
+// The careful sweep takes any chunk for which this fails: every number has an exponent of its own (wide.cuh), and nothing can
+// leave its range. A pair is given up as a whole where a cost is beyond kDeepestCareful, or many are beyond kDeepest, or its rows
+// are so far apart that what backward keeps cannot hold them (kFarthestUnits), or its series are so far from their origin that
+// moving them there would round their differences by too much (kFarthest).
 #pragma once
 
 #include "tile.cuh"
@@ -31,7 +35,7 @@
 
 namespace softdtw {
 
-constexpr int kLowest = -1000, kLargestShift = 600;
+constexpr int kLowest = -1000, kLargestShift = 700, kFarBelow = 74, kLowestFirst = kLowest + 300;
 template <typename T>
 constexpr int kFarthestUnits = sizeof(T) == 4 ? 6000 : 900;
 // When a plain chunk begins, a row is in [1, 2^kWindowHigh], or is renewed, to be near 2^kRenewed.
@@ -68,7 +72,7 @@ struct LinearTile : Tile_ {
   using Tile = Tile_;
   using Stage = LinearStage<S, Tile>;
   static constexpr T kFarthest = 32;  // from the origin, in units of which the square is a factor of 2 in w
-  static constexpr T kDeepest = 124, kDeepestCareful = 900;
+  static constexpr T kDeepest = 110, kDeepestCareful = 900;
   // A careful sweep costs several times a plain one, and, in float32, more than the robust engine: a pair that needs many is given
   // up.
   static constexpr int kTooManyDeepLanes = sizeof(T) == 4 ? 8 : kWarp + 1, kPatience = sizeof(T) == 4 ? 8 : 1 << 24;
@@ -182,12 +186,28 @@ struct LinearLane {
     diag = Scaling(above - unit_above)(diag);
     above = unit_above;
   }
-  // How far the units of neighbouring rows are apart, that above included.
-  __device__ __forceinline__ int largest_shift() const {
-    int largest = abs(above - exponent[0]);
+  // What the unit of a row's neighbour above exceeds its own by.
+  __device__ __forceinline__ int shift(int k) const { return (k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]; }
+  // Whether factors can hold the shifts; and whether some rows are so far below the next one that theirs may become 0.
+  __device__ __forceinline__ bool has_factors(bool& some_are_far) const {
+    bool all = abs(shift(0)) <= kLargestShift;
+    some_are_far = false;
 #pragma unroll
-    for (int k = 1; k < S::kRows; ++k) largest = max(largest, abs(exponent[k - 1] - exponent[k]));
-    return largest;
+    for (int k = 1; k < S::kRows; ++k) {
+      all = all && shift(k) <= kLargestShift;
+      some_are_far = some_are_far || shift(k) < -kLargestShift;
+    }
+    return all;
+  }
+  // After a chunk, whether what such rows handed down was next to nothing.
+  __device__ __forceinline__ bool are_negligible(int deepest) const {
+    bool all = true;
+#pragma unroll
+    for (int k = 1; k < S::kRows; ++k) {
+      const int last = (__double2hiint(left[k - 1]) >> 20) - kBias;
+      all = all && (shift(k) >= -kLargestShift || shift(k) + last + 2 * S::kSteps * deepest + kFarBelow <= 0);
+    }
+    return all;
   }
   // How far units are from that of the lane's first row; rows that are not reached have none.
   __device__ __forceinline__ bool is_compact() const {
@@ -216,10 +236,11 @@ struct Factors {
 };
 
 // (2) over a chunk, the plain sweep. `has_top`: lane 0 finds the edge above in the stage. `visit(t, bottom)` returns what sees
-// the cells of a column, as cell(k, s), of which `bottom` is the entry of the lane's last row before it.
-template <int kUnroll, class S, class Tile, class Visit>
+// the cells of a column, as cell(k, s), of which `bottom` is the entry of the lane's last row before it; `after(t)` is called
+// after a column.
+template <int kUnroll, class S, class Tile, class Visit, class After>
 __device__ __forceinline__ void sweep_linear(
-    const Tile& tile, bool has_top, const Factors<S>& factors, LinearLane<S>& state, Visit&& visit) {
+    const Tile& tile, bool has_top, const Factors<S>& factors, LinearLane<S>& state, Visit&& visit, After&& after) {
 #pragma unroll(kUnroll)
   for (int t = 0; t < S::kSteps; ++t) {
     const double bottom = state.left[S::kRows - 1];
@@ -238,7 +259,20 @@ __device__ __forceinline__ void sweep_linear(
       state.left[k] = up = column.weight(k) * s;
       diag = left;
     }
+    after(t);
   }
+}
+
+// Gives lanes that no path has reached yet the unit of the nearest lane above that one has, or of the edge above, `top_unit`.
+template <class S>
+__device__ __forceinline__ void adopt_units(LinearLane<S>& state, int lane, int top_unit) {
+  const bool reached = state.left[S::kRows - 1] > 0;
+  int unit = lane == 0 && !reached ? top_unit : state.exponent[S::kRows - 1];
+  const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
+  unit = __shfl_sync(kAllLanes, unit, 31 - __clz(lanes & ((2u << lane) - 1u)));
+  if (reached) return;
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) state.exponent[k] = unit;
 }
 
 // The careful sweep. `visit(t, bottom)` returns what sees the cells of a column, as cell(k, s, a). Cells left of the table are 0:
@@ -288,6 +322,17 @@ struct LinearFlow {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) right[k] = 0, exponent[k] = 0;
   }
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) right[k] = 0;
+    diag = next = 0;
+  }
+  __device__ __forceinline__ bool is_finite() const {
+    unsigned highest = max(__double2hiint(diag), __double2hiint(next));
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(__double2hiint(right[k])));
+    return is_finite_word(highest);
+  }
   __device__ __forceinline__ void become(const int (&wanted)[S::kRows], int wanted_below) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
@@ -304,11 +349,11 @@ struct LinearFlow {
 // (3), (4) over a chunk that the plain sweep has computed. `has_below`: lane 31 finds in the stage what the strip below hands to
 // it, for columns one left of lane 31's. `below`: the factor of the row below the lane's. `visit(t, column)` returns a visitor of
 // a column, which knows s(k) of its cells, takes E in cell(k, e), and whose end() is called after it; `hand(t, r)` gets r of the
-// lane's first row.
-template <int kUnroll, class S, class Tile, class Visit, class Hand>
+// lane's first row. kEnds: the pair's last cell, where E is 1, may be here, as the lane's cell (end_row, end_step).
+template <int kUnroll, bool kEnds, class S, class Tile, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed(
-    const Tile& tile, bool has_below, const Factors<S>& factors, double below, LinearFlow<S>& flow, Visit&& visit,
-    Hand&& hand) {
+    const Tile& tile, bool has_below, const Factors<S>& factors, double below, int end_row, int end_step,
+    LinearFlow<S>& flow, Visit&& visit, Hand&& hand) {
 #pragma unroll(kUnroll)
   for (int t = S::kSteps - 1; t >= 0; --t) {
     double down = shuffle_down(flow.right[0]);
@@ -323,8 +368,10 @@ __device__ __forceinline__ void sweep_linear_reversed(
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
       const double right = flow.right[k], factor = k + 1 < S::kRows ? factors.row[(k + 1) % S::kRows] : below;
-      const double r = column.weight(k) * fma(factor, down, fma(factor, diag, right));
-      visitor.cell(k, visitor.s(k) * r);
+      const double s = visitor.s(k);
+      double r = column.weight(k) * fma(factor, down, fma(factor, diag, right));
+      if (kEnds && k == end_row && t == end_step) r = 1 / s;
+      visitor.cell(k, s * r);
       flow.right[k] = down = r;
       diag = right;
     }
@@ -333,8 +380,7 @@ __device__ __forceinline__ void sweep_linear_reversed(
   }
 }
 
-// The same over any chunk, with exponents of their own: the visitor's wide_s(k) is wide, and so is what `hand` gets. The pair's last cell, where
-// E is 1, is the lane's cell (end_row, end_step).
+// The same over any chunk, with exponents of their own: the visitor's wide_s(k) is wide, and so is what `hand` gets.
 template <class S, class Tile, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed_carefully(
     const Tile& tile, int first_column, bool has_below, int end_row, int end_step, LinearFlow<S>& flow, Visit&& visit,

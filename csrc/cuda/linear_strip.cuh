@@ -88,7 +88,7 @@ __device__ bool linear_forward_strip(
   Factors<S> factors(state);
   Tile tile(problem, extent, strip, job.pair, lane, stage);
   tile.fetch(Place<S>(strip, extent, 0, lane));
-  bool right = true, has_factors = false, are_near = true;
+  bool right = true, units_hold = false, are_near = true, some_are_far = false;
   unsigned highest = 0;
   int patience = Tile::kPatience + chunks / 8;  // with careful sweeps
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -107,49 +107,59 @@ __device__ bool linear_forward_strip(
     right = __all_sync(kAllLanes, right) && deep_lanes < Tile::kTooManyDeepLanes && patience >= 0;
     if (!right) break;
 
-    bool careful = !place.is_entered || chunk == around.end_chunk;
-    if (!careful) {
-      const bool is_comfortable = is_in_window(state.lowest(), highest);
-      if (!__all_sync(kAllLanes, is_comfortable)) {
-        fits = state.renew() && fits;
-        has_factors = false;
-      }
-      const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
-      const int unit_above = lane > 0 ? handed : has_top ? top_unit : state.exponent[0];
-      if (!has_factors || __any_sync(kAllLanes, unit_above != state.above)) {
-        state.become(unit_above);
-        factors = Factors<S>(state);
-        are_near = state.is_compact();
-        has_factors = true;
-      }
-      careful = !__all_sync(kAllLanes, fits && state.largest_shift() <= kLargestShift);
-      patience -= careful;
+    const bool is_edge = !place.is_entered || chunk == around.end_chunk;
+    if (!__all_sync(kAllLanes, place.is_entered && is_in_window(state.lowest(), highest))) {
+      state.renew();
+      if (!place.is_entered) adopt_units(state, lane, top_unit);
+      units_hold = false;
     }
+    const int handed = __shfl_up_sync(kAllLanes, state.exponent[S::kRows - 1], 1);
+    const int unit_above = lane > 0 ? handed : has_top ? top_unit : state.exponent[0];
+    if (!units_hold || __any_sync(kAllLanes, unit_above != state.above)) {
+      state.become(unit_above);
+      factors = Factors<S>(state);
+      are_near = state.is_compact();
+      bool is_far;
+      units_hold = state.has_factors(is_far) && (!place.is_entered || state.lowest() > 0);
+      some_are_far = __any_sync(kAllLanes, is_far);
+    }
+    bool careful = !__all_sync(kAllLanes, fits && units_hold);
     char* const snapshot = keeps && chunk > 0 ? saved.chunk(job.pair, job.strip, chunk) : nullptr;
     if (snapshot != nullptr) Snapshot::store(snapshot, lane, state, careful);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     const auto out = LinearGroup<S>::of(own_edge, own_group);
+    const bool ends = chunk == around.end_chunk && lane == around.end_lane;
+    const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
+    Wide last;
     if (!careful) {
       if (writes) *out.unit = state.exponent[S::kRows - 1];
       stage.keep(state, lane);
-      sweep_linear<kColumnsInFlight>(tile, has_top, factors, state, [&](int t, double bottom) {
+      const auto visit = [&](int t, double bottom) {
         if (writes) out.store(t, bottom);
         return [](int, double) {};
-      });
+      };
+      bool stays = true;
+      if (!is_edge) {
+        sweep_linear<kColumnsInFlight>(tile, has_top, factors, state, visit, [](int) {});
+      } else {
+        const int least = kBias + kLowestFirst + S::kSteps * static_cast<int>(tile.deepest + 1);
+        sweep_linear<1>(tile, has_top, factors, state, visit, [&](int t) {
+          if (place.column + t == 0) stays = __double2hiint(state.left[S::kRows - 1]) >= least << 20;
+          if (ends && t == end_step) last = Wide::of(pick(state.left, end_row), pick(state.exponent, end_row));
+        });
+      }
       highest = state.highest();
-      careful = !__all_sync(kAllLanes, is_finite_word(highest));
+      stays = stays && is_finite_word(highest);
+      if (some_are_far) stays = stays && state.are_negligible(static_cast<int>(tile.deepest + 1));
+      careful = !__all_sync(kAllLanes, stays);
       if (careful) {
-        --patience;
         stage.restore(state, lane);
         if (snapshot != nullptr) Snapshot::store_units(snapshot, lane, state, true);
       }
     }
     if (careful) {
-      const bool ends = chunk == around.end_chunk && lane == around.end_lane;
-      const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
-      Wide last;
       int top = kNoExponent, bottom = -kNoExponent;
       if (writes) *out.unit = kOwnUnits;
       are_near = true;
@@ -165,9 +175,10 @@ __device__ bool linear_forward_strip(
       });
       are_near = are_near && state.is_compact();
       highest = state.highest();
-      has_factors = false;
-      if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma_of(job.pair) * kLn2);
+      units_hold = false;
+      --patience;
     }
+    if (ends) value[job.pair] = static_cast<T>(-(last.e + log2(last.a)) * problem.gamma_of(job.pair) * kLn2);
     __syncwarp();
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }
@@ -315,7 +326,7 @@ __device__ void linear_backward_strip(
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     LinearLane<S> state;
-    bool careful = true;
+    bool careful = false;
     if (chunk > 0) {
       state = snapshot.state();
       careful = snapshot.careful();
@@ -334,13 +345,14 @@ __device__ void linear_backward_strip(
       sweep_linear_carefully(
           tile, has_top, state, [&](int t, const Wide&) { return WideSumsOfColumn<S, Stage>{stage, t, lane}; });
     } else {
+      if (!place.is_entered) adopt_units(state, lane, top_unit);
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) units[k] = state.exponent[k];
       const int handed = __shfl_up_sync(kAllLanes, units[S::kRows - 1], 1);
       state.become(lane > 0 ? handed : has_top ? top_unit : units[0]);
       factors = Factors<S>(state);
       sweep_linear<kColumnsInFlight>(
-          tile, has_top, factors, state, [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; });
+          tile, has_top, factors, state, [&](int t, double) { return SumsOfColumn<S, Stage>{stage, t, lane}; }, [](int) {});
     }
 
     // Lane 31's columns start one right of this group of the strip below.
@@ -373,21 +385,29 @@ __device__ void linear_backward_strip(
         below_unit = has_below ? -group_unit : nothing ? units[S::kRows - 1] : flow.below;
       }
       shift = units[S::kRows - 1] - below_unit;
-      careful = !__all_sync(kAllLanes, fits && abs(shift) < kBias);
+      if (place.column < -S::kSteps) flow.clear();  // left of the table, and of what is next to it
+      LinearFlow<S> rescaled = flow;
+      rescaled.become(units, below_unit);
+      careful = !__all_sync(kAllLanes, fits && abs(shift) < kBias && rescaled.is_finite());
+      if (!careful) flow = rescaled;
       if (careful) restate_sums<S>(stage, lane, units);
     }
+    const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
+    const int end_step = around.end_time % S::kSteps;
     if (!careful) {
-      flow.become(units, below_unit);
       if (leaves) *out.unit = -units[0];
-      sweep_linear_reversed<kColumnsInFlight>(
-          tile, has_below, factors, power_of_two(shift), flow, visit, [&](int t, double r) {
-            if (leaves) out.store(t, r);
-          });
+      const auto hand = [&](int t, double r) {
+        if (leaves) out.store(t, r);
+      };
+      if (chunk != around.end_chunk)
+        sweep_linear_reversed<kColumnsInFlight, false>(
+            tile, has_below, factors, power_of_two(shift), -1, 0, flow, visit, hand);
+      else
+        sweep_linear_reversed<1, true>(tile, has_below, factors, power_of_two(shift), end_row, end_step, flow, visit, hand);
     } else {
       if (leaves) *out.unit = kOwnUnits;
-      const int end_row = chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1;
       sweep_linear_reversed_carefully(
-          tile, place.column, has_below, end_row, around.end_time % S::kSteps, flow, visit, [&](int t, const Wide& r) {
+          tile, place.column, has_below, end_row, end_step, flow, visit, [&](int t, const Wide& r) {
             if (leaves) out.store(t, r);
           });
     }
