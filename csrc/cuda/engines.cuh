@@ -23,22 +23,24 @@ struct LinearEngine {
   }
 };
 
-template <class S_, class Tile>
+// kFewPairs: latency is what counts.
+template <class S_, class Tile, bool kFewPairs = false>
 struct RobustEngine {
   using S = S_;
   using T = typename S::Scalar;
   static constexpr bool kIsLinear = false;
+  static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kStageBytes = RobustStage<S>::kBytes;  // a warp's, in backward
 
   __device__ static bool forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved, T* value) {
-    robust_forward_strip<S, Tile>(problem, extent, job, saved, value);
+    robust_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, value);
     return true;
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
       const Saved<S>& saved, const Flows<S>& flows) {
-    robust_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
+    robust_backward_strip<S, Tile, kIsAhead>(problem, gradient, extent, job, saved, flows);
   }
 };
 

@@ -35,7 +35,7 @@ template <bool kNear>
 __device__ __forceinline__ Progress look_at(const Progress* word) {
   Progress seen;
   if (kNear)
-    asm volatile("atom.acquire.cta.shared.or.b64 %0, [%1], 0;"
+    asm volatile("atom.acquire.cta.shared.cas.b64 %0, [%1], 0, 0;"
                  : "=l"(seen)
                  : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word)))
                  : "memory");
@@ -60,6 +60,14 @@ struct Neighbour {
     if (far_word != nullptr)
       while ((seen = look_at<false>(far_word)) < wanted) __nanosleep(20);
     return seen != kAborted;
+  }
+  // Whether the neighbour has done so many chunks, without waiting for it. `seen` is what the calling lane has seen so far of
+  // it: what was acquired once need not be looked at again.
+  __device__ __forceinline__ bool has_done(int chunks, Progress& seen) const {
+    const Progress wanted = progress_of(round, chunks);
+    if (seen < wanted)
+      seen = near_word != nullptr ? look_at<true>(near_word) : far_word != nullptr ? look_at<false>(far_word) : wanted;
+    return seen >= wanted;
   }
 };
 

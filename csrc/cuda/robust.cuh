@@ -8,7 +8,7 @@
 // (PackedEntry).
 #pragma once
 
-#include "strip_memory.cuh"
+#include "inbox.cuh"
 #include "tile.cuh"
 
 namespace softdtw {
@@ -49,6 +49,15 @@ struct RobustTop {
     load_group(edge.group(g), near, m);
     load_group(edge.group(g) + S::kSteps, near, s);
     reference = load(edge.references + g, near);
+    complete();
+  }
+  __device__ __forceinline__ void read(const EdgeSlot<S>& slot) {
+    load_group(slot.entries, true, m);
+    load_group(slot.entries + S::kSteps, true, s);
+    reference = slot.reference;
+    complete();
+  }
+  __device__ __forceinline__ void complete() {
     exists = true;
     if constexpr (sizeof(T) == 4) wide = packed(0).exists();
   }
@@ -168,6 +177,81 @@ __device__ __forceinline__ void sweep_robust(
       diag = left;
     }
     column(t, bottom);
+  }
+}
+
+// What the sum of a cell needs that does not depend on any s: the powers of two that bring its terms to the same m, and the
+// cost's share.
+template <typename T>
+struct Terms {
+  T left, diag, up, own;
+};
+
+// The terms of a cell, and its m.
+template <typename T, class Recurrence>
+__device__ __forceinline__ Terms<T> terms_of(const Recurrence& recurrence, T diag, T up, T left, T cost, T& m) {
+  const auto own = Recurrence::split(cost, recurrence.scale);
+  const T lowest = DeviceMath<T>::min(DeviceMath<T>::min(left, diag), up);
+  m = lowest + own.m;
+  return {DeviceMath<T>::exp2(lowest - left), DeviceMath<T>::exp2(lowest - diag), DeviceMath<T>::exp2(lowest - up), own.s};
+}
+
+// A cell's s, and with it the weights. Powers of two round nothing, so this is what SoftDtw::cell computes, to the bit.
+template <typename T>
+__device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left) {
+  const T both = DeviceMath<T>::fma(diag, terms.diag, left * terms.left);
+  return DeviceMath<T>::fma(up, terms.up, both) * terms.own;
+}
+template <typename T>
+__device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left, Weights<T>& weights) {
+  const T from_left = left * terms.left, from_up = up * terms.up;
+  const T sum = DeviceMath<T>::fma(diag, terms.diag, from_left) + from_up;
+  const T inverse = DeviceMath<T>::reciprocal(sum);
+  weights.up = from_up * inverse;
+  weights.left = from_left * inverse;
+  return sum * terms.own;
+}
+
+// The plain sweep with every m some steps ahead of its s. `cost(k, t)` is a cell's cost, `sum(k, t, terms, diag, up, left)` its s.
+template <class S, class Recurrence, class Cost, class Sum, class Column>
+__device__ __forceinline__ void sweep_ahead(
+    const Recurrence& recurrence, int lane, const RobustTop<S>& top, double above, Lane<S, typename S::Scalar>& state,
+    Cost&& cost, Sum&& sum, Column&& column) {
+  using T = typename S::Scalar;
+  const T shift = above < Whole<T>::limit ? static_cast<T>(above) : nowhere<S>();
+  constexpr int kAhead = 2, kHeld = kAhead + 1;
+  Terms<T> terms[kHeld][S::kRows];
+  T bottom[kHeld];  // m of the lane's last row before the step
+  const auto look_ahead = [&](int t) {
+    bottom[t % kHeld] = state.left[S::kRows - 1].m;
+    const T handed = __shfl_up_sync(kAllLanes, bottom[t % kHeld], 1);
+    T up = (lane == 0 ? top.m[t] : handed) + shift, diag = state.diag.m;
+    state.diag.m = up;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const T left = state.left[k].m;
+      terms[t % kHeld][k] = terms_of(recurrence, diag, up, left, cost(k, t), up);
+      state.left[k].m = up;
+      diag = left;
+    }
+  };
+#pragma unroll
+  for (int t = 0; t < kAhead; ++t) look_ahead(t);
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    if (t + kAhead < S::kSteps) look_ahead(t + kAhead);
+    const T last = state.left[S::kRows - 1].s;
+    const T handed = __shfl_up_sync(kAllLanes, last, 1);
+    T up = lane == 0 ? top.s[t] : handed, diag = state.diag.s;
+    state.diag.s = up;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const T left = state.left[k].s;
+      up = sum(k, t, terms[t % kHeld][k], diag, up, left);
+      state.left[k].s = up;
+      diag = left;
+    }
+    column(t, Entry<T>{bottom[t % kHeld], last});
   }
 }
 

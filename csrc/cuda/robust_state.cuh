@@ -124,17 +124,22 @@ struct Width {
 };
 
 // Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
-// that turns out not to be exact.
-template <class S, class Visit, class Column>
+// that turns out not to be exact. kIsAhead: the plain sweep runs ahead (sweep_ahead), with `cost` and `sum`.
+template <bool kIsAhead, class S, class Visit, class Cost, class Sum, class Column>
 __device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Column&& column) {
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Cost&& cost, Sum&& sum,
+    Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   if (plain) {
     const auto before = state.narrow;
-    sweep_robust<false>(
-        extent, place, lane, top, above, state.narrow,
-        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
+    if constexpr (kIsAhead)
+      sweep_ahead(recurrences.plain, lane, top, above, state.narrow, cost, sum, step);
+    else
+      sweep_robust<false>(
+          extent, place, lane, top, above, state.narrow,
+          [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
+          step);
     if (__all_sync(kAllLanes, is_exact(state.narrow))) return normalise(state.narrow);
     state.narrow = before;
     state.become(true);

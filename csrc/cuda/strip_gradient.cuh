@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "inbox.cuh"
 #include "series_gradient.cuh"
 #include "tile.cuh"
 
@@ -139,7 +140,7 @@ struct UnivariateSink {
   const Columns columns;
   const T scale;
   const int lane;
-  T rows[S::kRows] = {}, column = 0, carry = 0, from_below[S::kSteps];
+  T rows[S::kRows] = {}, column = 0, carry = 0, from_below[S::kSteps] = {};
   T* line = nullptr;
   int left_to = 0;
 
@@ -151,13 +152,29 @@ struct UnivariateSink {
         columns(columns_),
         scale(scale_),
         lane(lane_) {}
+  // What lane 31 takes over from below in a chunk, where it starts at `first`: copied, then taken from there.
+  __device__ __forceinline__ void fetch(int first, T* sums) const {
+    const int from = columns.taken_from - first;
+    const unsigned taken = dy != nullptr ? max(0, columns.taken_to - columns.taken_from) : 0;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      if (static_cast<unsigned>(t - from) < taken)
+        __pipeline_memcpy_async(sums + t, dy + first + t, sizeof(T));
+      else
+        sums[t] = 0;
+    }
+  }
+  __device__ __forceinline__ void take(const T* sums) { load_group(sums, true, from_below); }
   __device__ __forceinline__ void begin(const Place<S>& place) {
+    start(place);
     const int from = columns.taken_from - place.column;
     const unsigned taken = lane == kWarp - 1 && dy != nullptr ? max(0, columns.taken_to - columns.taken_from) : 0;
-    line = dy + place.column;
-    left_to = lane == 0 && dy != nullptr ? columns.left_to - place.column : 0;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) from_below[t] = static_cast<unsigned>(t - from) < taken ? __ldcg(line + t) : T(0);
+  }
+  __device__ __forceinline__ void start(const Place<S>& place) {
+    line = dy + place.column;
+    left_to = lane == 0 && dy != nullptr ? columns.left_to - place.column : 0;
   }
   template <class Tile>
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, T e) {

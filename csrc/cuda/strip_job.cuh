@@ -12,11 +12,18 @@ struct Watchers {
   Progress* far_word = nullptr;  // in global memory
   int round = 0;
 
-  __device__ __forceinline__ void publish(Progress progress) const {
+  // Other blocks may be told less often than every chunk: that waits until all that the lane wrote is in L2.
+  __device__ __forceinline__ void publish(Progress progress, bool to_others = true) const {
     if (own_word != nullptr) softdtw::publish<true>(own_word, progress);
-    if (far_word != nullptr) softdtw::publish<false>(far_word, progress);
+    if (far_word != nullptr && to_others) softdtw::publish<false>(far_word, progress);
   }
 };
+
+// Whether other blocks are told of so many chunks done, where they are told less often.
+__device__ __forceinline__ bool is_told(int done, int chunks) {
+  constexpr int kTold = 4;
+  return done % kTold == 0 || done == chunks;
+}
 
 template <class S>
 struct ForwardStrip : Watchers {

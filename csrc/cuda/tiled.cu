@@ -10,13 +10,17 @@
 namespace softdtw {
 namespace {
 
-constexpr int kForwardWarps = 8, kBackwardWarps = 4;
+constexpr int kBackwardWarps = 4;
+
+// Strips of two rows a lane are for few pairs, which leave a warp a quarter of a multiprocessor to itself.
+template <class S>
+constexpr int kForwardWarps = S::kRows == 2 && sizeof(typename S::Scalar) == 4 ? 4 : 8;
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
+__global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 : 16 / kForwardWarps<S>) tiled_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
     Tickets tickets, int64_t groups) {
-  __shared__ Progress words[kForwardWarps];
+  __shared__ Progress words[kForwardWarps<S>];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
@@ -27,7 +31,7 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
     if (group == 0) invalid_forward(value, pair);
     return;
   }
-  const int strips = strips_of<S>(extent), strip = group * kForwardWarps + warp;
+  const int strips = strips_of<S>(extent), strip = group * kForwardWarps<S> + warp;
   if (strip >= strips) return;
 
   Progress* const pair_words = tickets.words + pair * groups;
@@ -38,15 +42,16 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps, 2) tiled_forward(
   job.own_word = &words[warp];
   if (strip > 0)
     job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
-  if (warp == kForwardWarps - 1) job.far_word = pair_words + group;
+  if (warp == kForwardWarps<S> - 1) job.far_word = pair_words + group;
   Engine::forward(problem, extent, job, saved, value);
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) tiled_backward(
-    const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, Tickets tickets,
-    int64_t groups) {
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, sizeof(typename S::Scalar) == 4 && !Engine::kIsAhead ? 3 : 2)
+    tiled_backward(
+        const __grid_constant__ Problem<typename S::Scalar> problem,
+        const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows, Tickets tickets,
+        int64_t groups) {
   __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
@@ -87,7 +92,7 @@ struct Tiled {
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     const Sizes<S> sizes(problem);
-    return ticket_bytes(problem, groups_of(sizes, kForwardWarps)) +
+    return ticket_bytes(problem, groups_of(sizes, kForwardWarps<S>)) +
            (save ? 0 : Edges<S>::bytes(problem.batch, 1, sizes.groups));
   }
 
@@ -99,7 +104,7 @@ struct Tiled {
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
-    const int64_t groups = groups_of(sizes, kForwardWarps), blocks = groups * problem.batch;
+    const int64_t groups = groups_of(sizes, kForwardWarps<S>), blocks = groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const int64_t bytes = ticket_bytes(problem, groups);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
@@ -109,8 +114,8 @@ struct Tiled {
         saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
     const Tickets tickets(scratch, problem.batch, groups);
     return with_tile<S>(problem, [&](auto tile) {
-      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-      tiled_forward<Engine><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps), 0, stream>>>(
+      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
+      tiled_forward<Engine><<<static_cast<unsigned>(blocks), dim3(kWarp, kForwardWarps<S>), 0, stream>>>(
           problem, value, kept, edges, tickets, groups);
       return cudaGetLastError();
     });
@@ -130,7 +135,7 @@ struct Tiled {
     const Tickets tickets(scratch, problem.batch, groups);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
       return with_tile<S>(problem, [&](auto tile) {
-        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
         return launch_backward<Engine>(
             tiled_backward<Engine>, blocks, kBackwardWarps, stream, problem, target, kept, flows, tickets, groups);
       });
