@@ -1,6 +1,7 @@
 """torch.func.vmap over functions that have a batch of their own: one call on a larger batch, never a loop."""
 
 import torch
+from torch.autograd import forward_ad
 
 
 def folds_batches(function):
@@ -49,6 +50,11 @@ def inner(alignment, matrix):
 def per_pair(factor, tensor):
     """factor (B,) times tensor (B, ., .)."""
     return factor.view(-1, 1, 1) * tensor
+
+
+def under_transform():
+    """Whether torch.func or forward-mode dual numbers are at work, outside torch.compile."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 # It runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13.

@@ -4,6 +4,7 @@ import torch
 
 from . import arguments, hard_ops, ops, ragged
 from . import cost as costs
+from .batching import under_transform
 
 
 def dtw(
@@ -37,7 +38,8 @@ def dtw(
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths
-        are best, the gradient is along the one that `dtw_path` returns. It cannot be differentiated a second time.
+        are best, the gradient is along the one that `dtw_path` returns. Derivatives of any order are those of the cost
+        along that path, as if it were fixed.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -137,7 +139,15 @@ def paths_from_spans(spans):
     batch, n, _ = spans.shape
     first = spans[..., 0].flatten().long()
     counts = (spans[..., 1] - spans[..., 0] + 1).flatten().long()
-    cells = torch.arange(int(counts.sum()), device=spans.device)
+    try:
+        total = int(counts.sum())
+    except RuntimeError as error:
+        if not under_transform():
+            raise
+        raise RuntimeError(
+            "dtw_path: vmap cannot map it, since paths differ in length; put all pairs in one batch"
+        ) from error
+    cells = torch.arange(total, device=spans.device)
     row = torch.arange(n, device=spans.device).repeat(batch).repeat_interleave(counts)
     column = cells + (first - (counts.cumsum(0) - counts)).repeat_interleave(counts)
     return list(torch.stack([row, column], 1).split(counts.view(batch, n).sum(1).tolist()))
