@@ -47,7 +47,7 @@ def series(x, y):
         _check_length(name, tensor, tensor.shape[1])
         if tensor.shape[2] < 1:
             raise ValueError(f"{name}: expected a dimension of at least 1, got shape {tuple(tensor.shape)}")
-    dtype = _compute_dtype(torch.promote_types(x.dtype, y.dtype))
+    dtype = compute_dtype(torch.promote_types(x.dtype, y.dtype))
     return x.to(dtype), y.to(dtype), batched
 
 
@@ -61,7 +61,7 @@ def cost_matrix(matrix):
         matrix = matrix.unsqueeze(0)
     for length in matrix.shape[1:]:
         _check_length("cost_matrix", matrix, length)
-    return matrix.to(_compute_dtype(matrix.dtype)), batched
+    return matrix.to(compute_dtype(matrix.dtype)), batched
 
 
 def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths):
@@ -291,7 +291,8 @@ def _number(name, value):
     raise TypeError(f"{name}: expected a number, got {_describe(value)}")
 
 
-def _compute_dtype(dtype):
+def compute_dtype(dtype):
+    """The dtype that something in `dtype` is computed in."""
     return dtype if dtype == torch.float64 else torch.float32
 
 

@@ -66,3 +66,8 @@ def under_compiled_transform():
     (allow_in_graph) goes into its graph as it is, and runs where the graph is traced.
     """
     return torch._C._functorch.get_dynamic_layer_stack_depth() > 0
+
+
+def in_graph(function):
+    """`function.apply` as a call that torch.compile leaves alone, for where it is under a transform."""
+    return torch.compiler.allow_in_graph(lambda *inputs: function.apply(*inputs))

@@ -8,7 +8,7 @@ pass. A mapped dimension is folded into the batch.
 import torch
 
 from . import ops
-from .batching import fold, folds_batches, inner, per_pair, under_compiled_transform, under_transform, unfold
+from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, under_transform, unfold
 from .second_order import (
     OPTIONS,
     PER_PAIR,
@@ -45,21 +45,6 @@ def alignment_of_cost(*inputs):
     cost_matrix, *rest = inputs
     alignment = ops.backward_from_cost(torch.ones_like(value), cost_matrix, value, saved, *rest)
     return value, alignment - (alignment.detach() - 1).clamp(min=0)  # at most 1, without a say in the derivative
-
-
-@torch.compiler.allow_in_graph
-def _series_in_graph(*inputs):
-    return OfSeries.apply(*inputs)
-
-
-@torch.compiler.allow_in_graph
-def _cost_in_graph(*inputs):
-    return OfCost.apply(*inputs)
-
-
-@torch.compiler.allow_in_graph
-def _alignment_in_graph(*inputs):
-    return Alignment.apply(*inputs)
 
 
 @folds_batches
@@ -172,6 +157,9 @@ class OfCost(torch.autograd.Function):
         _refuse_tangents(of_options)
         cost_matrix, *rest = _kept(ctx)
         return HessianProduct.apply(cost_matrix, tangent, *rest[:OPTIONS], False)[0]
+
+
+_series_in_graph, _cost_in_graph, _alignment_in_graph = map(in_graph, (OfSeries, OfCost, Alignment))
 
 
 def _refuse_tangents(of_options):
