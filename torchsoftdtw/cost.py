@@ -60,7 +60,9 @@ def without_padding(series, lengths):
     if lengths is None:
         return series
     inside = torch.arange(series.shape[1], device=series.device) < lengths.unsqueeze(1)
-    return torch.where(inside.unsqueeze(2), series, series[:, :1].detach())
+    with torch.no_grad():  # not detach, which torch.autograd.functional's own vmap lacks
+        first = series[:, :1]
+    return torch.where(inside.unsqueeze(2), series, first)
 
 
 def _unit_vectors(series, zero_flag):

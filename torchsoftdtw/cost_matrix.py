@@ -121,7 +121,8 @@ def _weighted_differences(matrix, x, y):
 
 def _centred(x, y):
     """Differences do not change when both move; their matrix products lose the fewer digits, the closer to 0 both are."""
-    centre = x[:, :1].detach()
+    with torch.no_grad():  # not detach, which torch.autograd.functional's own vmap lacks
+        centre = x[:, :1]
     return x - centre, y - centre
 
 

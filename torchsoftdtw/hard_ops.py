@@ -61,9 +61,9 @@ def _differentiable(name, op, tensors, gradients):
         ctx.after_penalties = len(inputs) - penalties - 1
         ctx.set_materialize_grads(False)
 
-    def differentiate(ctx, grad_value, _grad_spans):
+    def differentiate(ctx, saved, grad_value):
         needed, need_penalty = ctx.needs_input_grad[:tensors], ctx.needs_input_grad[penalties]
-        *saved, warp_penalties = ctx.saved_tensors
+        *saved, warp_penalties = saved
         value, spans, *lengths = saved[tensors:]
         found, grad_penalty = (None,) * tensors, None
         if grad_value is None:
@@ -90,9 +90,10 @@ def _differentiable(name, op, tensors, gradients):
             return value, spans
 
         @staticmethod
-        def backward(ctx, grad_value, grad_spans):
+        def backward(ctx, grad_value, _grad_spans):
+            saved = ctx.saved_tensors  # outside, as in ops.py
             with ops.below_autograd_if_first_order():
-                return differentiate(ctx, grad_value, grad_spans)
+                return differentiate(ctx, saved, grad_value)
 
     def under_func(*inputs):
         return along_path.value_and_spans(op, tensors, inputs)
@@ -104,7 +105,10 @@ def _differentiable(name, op, tensors, gradients):
             return in_graph(*inputs) if under_compiled_transform() else op(*inputs)
         return under_func(*inputs) if under_transform() else Differentiable.apply(*inputs)
 
-    torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=setup)
+    def registered(ctx, grad_value, _grad_spans):
+        return differentiate(ctx, ctx.saved_tensors, grad_value)
+
+    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup)
     return value_and_spans
 
 
