@@ -269,6 +269,13 @@ def test_float32_does_not_lose_digits_along_a_long_pair(device):
     np.testing.assert_allclose(numpy64(value), numpy64(expected), rtol=1e-6)
 
 
+def test_meta_tensors_have_shapes_but_no_paths(device):
+    x, y = (tensor.to("meta") for tensor in series(device))
+    assert dtw(x, y).is_meta and dtw(x, y).shape == (3,)
+    with pytest.raises(RuntimeError, match="dtw_path: meta tensors have no paths"):
+        dtw_path(x, y)
+
+
 def test_strided_series_and_pairs_without_a_batch(device):
     x, y = series(device)
     wide = torch.randn(3, 45, 6, device=device, dtype=torch.float64)
@@ -319,16 +326,20 @@ def test_compiles_without_a_graph_break(device):
 
 @pytest.mark.parametrize(("n", "m", "dim"), [(50, 50, 1), (80, 30, 3), (20, 130, 2)])
 def test_values_agree_with_tslearn_and_aeon(device, n, m, dim):
-    from aeon.distances import dtw_distance
-    from tslearn.metrics import dtw as tslearn_dtw
-    from tslearn.metrics import dtw_path as tslearn_dtw_path
-
+    dtw_distance = pytest.importorskip("aeon.distances").dtw_distance
+    tslearn = pytest.importorskip("tslearn.metrics")
     x, y = normal(1, n, dim, seed=n).to(device), normal(1, m, dim, seed=m).to(device)
     a, b = numpy64(x)[0], numpy64(y)[0]
     value, paths = dtw_path(x, y)
-    assert value.item() == pytest.approx(tslearn_dtw(a, b) ** 2, rel=1e-10)
+    assert value.item() == pytest.approx(tslearn.dtw(a, b) ** 2, rel=1e-10)
     assert value.item() == pytest.approx(dtw_distance(a.T, b.T), rel=1e-10)
-    assert as_lists(paths)[0] == [tuple(map(int, cell)) for cell in tslearn_dtw_path(a, b)[0]]
+    assert as_lists(paths)[0] == [tuple(map(int, cell)) for cell in tslearn.dtw_path(a, b)[0]]
+    for radius in (0, 3, 11, 200):
+        value = dtw(x, y, bandwidth=radius).item()
+        theirs = tslearn.dtw(a, b, global_constraint="sakoe_chiba", sakoe_chiba_radius=radius)
+        assert value == pytest.approx(theirs**2, rel=1e-10)
+        if n == m:  # with other lengths aeon's band is another
+            assert value == pytest.approx(dtw_distance(a.T, b.T, window=min(radius / n, 1.0)), rel=1e-10)
 
 
 def test_a_gradient_scales_with_what_arrives(device):

@@ -182,8 +182,10 @@ def _per_pair(name, given, like, batched, low, high):
     """One integer per pair as the ops want it: (B,) int64, contiguous, on the device of `like`. None stays None."""
     if given is None:
         return None
-    batch, expected = like.shape[0], "a tensor or sequence of integers, one per pair"
-    tensor = given
+    batch, tensor = like.shape[0], given
+    expected = "a tensor or sequence of integers, one per pair"
+    if name == "bandwidth":
+        expected = f"an integer, or {expected}"
     if not isinstance(given, torch.Tensor):
         try:
             tensor = torch.as_tensor(given)
@@ -253,7 +255,8 @@ def _check_dense(name, tensor, expected):
 
 def _check_has_values(name, tensor, like):
     if tensor.device.type == "meta" and like.device.type != "meta":
-        raise ValueError(f"{name}: expected a tensor on the CPU or on {like.device}, got one on meta")
+        places = "the CPU" if like.device.type == "cpu" else f"the CPU or {like.device}"
+        raise ValueError(f"{name}: expected a tensor on {places}, got one on meta")
 
 
 def _number_per_pair(name, given, like, batched, check):

@@ -133,11 +133,10 @@ def paths_from_spans(spans):
     try:
         total = int(counts.sum())
     except RuntimeError as error:
-        if not under_transform():
+        if not (under_transform() or spans.is_meta):
             raise
-        raise RuntimeError(
-            "dtw_path: vmap cannot map it, since paths differ in length; put all pairs in one batch"
-        ) from error
+        what = "vmap cannot map paths, which differ in length" if under_transform() else "meta tensors have no paths"
+        raise RuntimeError(f"dtw_path: {what}; `dtw` gives the values alone") from error
     cells = torch.arange(total, device=spans.device)
     row = torch.arange(n, device=spans.device).repeat(batch).repeat_interleave(counts)
     column = cells + (first - (counts.cumsum(0) - counts)).repeat_interleave(counts)
