@@ -44,7 +44,8 @@ def soft_dtw_divergence(
     Args:
         x: (B, N, D), or (N, D) for one pair, as in `soft_dtw`.
         y: (B, M, D), or (M, D) for one pair. M may differ from N.
-        gamma: smoothing, in the unit of the cost; a positive number.
+        gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`. A
+            tensor has a gradient with "soft" only.
         kind: "soft", "sharp" or "mean".
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. A callable is also asked
             for the costs within x and within y, in batches that hold several of the three terms.

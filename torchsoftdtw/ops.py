@@ -1,4 +1,4 @@
-"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. The only user of torch.ops."""
+"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. Beside hard_ops.py the only user."""
 
 import contextlib
 from pathlib import Path
