@@ -6,7 +6,6 @@ here and runs for the whole batch at once, on the CPU or a GPU. The authors' cod
 in loops that numba compiles; such loops are timed beside the kernels, once both are seen to agree.
 """
 
-import argparse
 import time
 
 import matplotlib
@@ -15,10 +14,9 @@ matplotlib.use("Agg")
 
 import numba
 import numpy as np
-import real_series
 import torch
 from torch import nn
-from train_forecaster import COLOURS, MSE, SOFT_DTW, as_arrays, draw, dtw, train
+from train_forecaster import COLOURS, MSE, SOFT_DTW, as_arrays, draw, dtw, load_halves, parser_of, train
 
 import torchsoftdtw
 
@@ -186,34 +184,12 @@ def table(measures):
     return "\n".join(lines)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", choices=("arrow_head", "gun_point", "trace"), default="gun_point")
-    parser.add_argument("--gamma", type=float, default=0.01, help="smoothing of soft-DTW, here and in DILATE")
-    parser.add_argument("--shape", type=float, default=0.5, help="the share of shape in DILATE, from 0 to 1")
-    parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--batch", type=int, default=25)
-    parser.add_argument("--hidden", type=int, default=64)
-    parser.add_argument("--lr", type=float, default=5e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads; more do not help so small a network")
-    parser.add_argument("--output", default="dilate.png", help="where the picture goes")
-    return parser.parse_args()
-
-
 def main():
-    options = parse_arguments()
+    parser = parser_of(__doc__, "gun_point", "dilate.png", gamma=0.01, epochs=60, batch=25)
+    parser.add_argument("--shape", type=float, default=0.5, help="the share of shape in DILATE, from 0 to 1")
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    name = options.device
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-    train_series, _, test_series, _ = real_series.load(options.dataset)
-    half = train_series.shape[1] // 2
-    history, future = (part.contiguous() for part in train_series.to(device).split([half, train_series.shape[1] - half], 1))
-    test_history, test_future = test_series.to(device).split([half, test_series.shape[1] - half], 1)
-    print(real_series.DATASETS[options.dataset])
-    print(f"{len(history)} series to train on, {len(test_history)} held out, on {device}")
-    print(f"forecasting {future.shape[1]} steps from {half}")
+    history, future, test_history, test_future = load_halves(options)
 
     dilate = Dilate(options.gamma, options.shape)
     soft_dtw = torchsoftdtw.SoftDTW(gamma=options.gamma)
@@ -228,7 +204,7 @@ def main():
     batch = test_future[: options.batch]
     kernels, loops = compare_speed(dilate, batch + 0.3 * torch.randn_like(batch), batch, repetitions=10)
     size = f"{len(batch)} series of length {batch.shape[1]}"
-    print(f"\nDILATE with its gradient, {size}, on {device} (CPU threads: {options.threads})")
+    print(f"\nDILATE with its gradient, {size}, on {options.device} (CPU threads: {options.threads})")
     print(f"kernels, the whole batch    {kernels:8.2f} ms")
     print(f"numba, sample by sample     {loops:8.2f} ms    {loops / kernels:.1f} times as long")
     title = f"{options.dataset}: the second half of held-out series, forecast from the first"

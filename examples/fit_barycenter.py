@@ -6,7 +6,6 @@ closer to an average under DTW, which follows single series into their details a
 the smoother.
 """
 
-import argparse
 import time
 
 import matplotlib
@@ -62,29 +61,24 @@ def draw(series, averages, title, path):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", choices=("arrow_head", "gun_point", "trace"), default="gun_point")
+    parser = real_series.parser_of(__doc__, dataset="gun_point", output="barycenter.png")
     parser.add_argument("--label", type=int, help="the class to average; by default the first one")
     parser.add_argument("--gammas", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--steps", type=int, default=100, help="L-BFGS iterations for each gamma")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
-    parser.add_argument("--output", default="barycenter.png", help="where the picture goes")
     return parser.parse_args()
 
 
 def main():
     options = parse_arguments()
     torch.manual_seed(0)
-    name = options.device
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
     train_series, labels, _, _ = real_series.load(options.dataset)
     label = labels.min() if options.label is None else options.label
     # The line search compares values that differ in their last float32 digits.
-    series = train_series[torch.from_numpy(labels == label)].double().to(device)
+    series = train_series[torch.from_numpy(labels == label)].double().to(options.device)
     if not len(series):
         raise SystemExit(f"--label: {options.dataset} has the classes {sorted(set(labels.tolist()))}, not {label}")
     print(real_series.DATASETS[options.dataset])
-    print(f"class {label}: {len(series)} series of length {series.shape[1]}; {device}")
+    print(f"class {label}: {len(series)} series of length {series.shape[1]}; {options.device}")
 
     start = time.perf_counter()
     averages, lines = {"Euclidean mean": series.mean(0)}, []

@@ -1,5 +1,6 @@
-"""Series that ship inside aeon and tslearn, so that the examples download nothing."""
+"""What the examples share: series that ship inside aeon and tslearn, so that nothing is downloaded, and their options."""
 
+import argparse
 import pathlib
 import warnings
 
@@ -11,6 +12,19 @@ DATASETS = {
     "gun_point": "GunPoint: the height of a hand that draws a gun, or points, and comes back",
     "trace": "Trace: transients of a power plant's instruments (simulated, unlike the other two)",
 }
+
+
+def parser_of(documentation, dataset, output):
+    """A parser of the options that every example has, with the defaults of one."""
+    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
+    parser.add_argument("--dataset", choices=tuple(DATASETS), default=dataset)
+    parser.add_argument("--device", type=_device, default="auto", help="auto, cpu, cuda, cuda:1, ...")
+    parser.add_argument("--output", default=output, help="where the picture goes")
+    return parser
+
+
+def _device(name):
+    return torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
 
 
 def load(name):

@@ -4,7 +4,6 @@ The same network starts from the same weights and sees the same batches twice; o
 either reaches on held-out series, and a picture shows forecasts.
 """
 
-import argparse
 import time
 
 import matplotlib
@@ -128,34 +127,40 @@ def draw(history, future, forecasts, title, path):
     figure.savefig(path, dpi=110)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", choices=("arrow_head", "gun_point", "trace"), default="arrow_head")
-    parser.add_argument("--gamma", type=float, default=0.1, help="smoothing of soft-DTW")
-    parser.add_argument("--bandwidth", type=int, help="Sakoe-Chiba radius of the loss; none by default")
-    parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=24)
+def parser_of(documentation, dataset, output, gamma, epochs, batch):
+    """The options of an example that trains, with its defaults."""
+    parser = real_series.parser_of(documentation, dataset, output)
+    parser.add_argument("--gamma", type=float, default=gamma, help="smoothing of soft-DTW")
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--batch", type=int, default=batch)
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads; more do not help so small a network")
-    parser.add_argument("--output", default="forecast.png", help="where the picture goes")
-    return parser.parse_args()
+    return parser
+
+
+def load_halves(options):
+    """The first and the second halves of the series to train on, then those of the held-out ones."""
+    train_series, _, test_series, _ = real_series.load(options.dataset)
+    length = train_series.shape[1]
+    halves = [
+        half.contiguous()
+        for series in (train_series, test_series)
+        for half in series.to(options.device).split([length // 2, length - length // 2], 1)
+    ]
+    print(real_series.DATASETS[options.dataset])
+    print(f"{len(train_series)} series to train on, {len(test_series)} held out, on {options.device}")
+    print(f"forecasting {length - length // 2} steps from {length // 2}")
+    return halves
 
 
 def main():
-    options = parse_arguments()
+    parser = parser_of(__doc__, "arrow_head", "forecast.png", gamma=0.1, epochs=200, batch=24)
+    parser.add_argument("--bandwidth", type=int, help="Sakoe-Chiba radius of the loss; none by default")
+    options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    name = options.device
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-    train_series, _, test_series, _ = real_series.load(options.dataset)
-    half = train_series.shape[1] // 2
-    history, future = train_series.to(device).split([half, train_series.shape[1] - half], 1)
-    test_history, test_future = test_series.to(device).split([half, test_series.shape[1] - half], 1)
-    print(real_series.DATASETS[options.dataset])
-    print(f"{len(history)} series to train on, {len(test_history)} held out, on {device}")
-    print(f"forecasting {future.shape[1]} steps from {half}")
+    history, future, test_history, test_future = load_halves(options)
 
     soft_dtw = torchsoftdtw.SoftDTW(gamma=options.gamma, bandwidth=options.bandwidth)
     losses = {SOFT_DTW: lambda x, y: soft_dtw(x, y) / y.shape[1], MSE: nn.functional.mse_loss}

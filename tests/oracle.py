@@ -222,6 +222,17 @@ def value_by_rows(costs, gamma, bandwidth=None, warp_penalty=0.0):
     return above[m]
 
 
+def products(costs, first, second, n, m, gamma, bandwidth=None, warp_penalty=0.0):
+    """<E, first>, E, H first and the derivative of H first along second, of one pair: `value_by_rows` under autograd."""
+    costs = costs.clone().requires_grad_()
+    value = value_by_rows(costs[:n, :m], gamma, bandwidth, warp_penalty)
+    (alignment,) = torch.autograd.grad(value, costs, create_graph=True)
+    along = (alignment * first).sum()
+    (product,) = torch.autograd.grad(along, costs, create_graph=True)
+    (third,) = torch.autograd.grad((product * second).sum(), costs)
+    return [tensor.detach() for tensor in (along, alignment, product, third)]
+
+
 def torch_costs(x, y, cost):
     """The (n, m) costs of two torch series, as autograd can differentiate them twice."""
     difference = x.unsqueeze(1) - y.unsqueeze(0)

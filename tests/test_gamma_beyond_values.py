@@ -1,8 +1,9 @@
 """gamma and the warp penalty as tensors in divergences, alignments and derivatives of higher order."""
 
+import oracle
 import pytest
 import torch
-from cases import normal
+from cases import normal, numpy64
 
 from torchsoftdtw import SoftDTWDivergence, ops, soft_dtw, soft_dtw_alignment, soft_dtw_divergence
 
@@ -56,6 +57,78 @@ def test_every_pair_of_a_hessian_product_has_its_own_gamma_and_penalty(device, b
         alone = (*ops.hessian_product(*own[:2], *options, True), *ops.third_order_product(*own, *options))
         for one, many in zip(alone, (*together, *third), strict=True):
             torch.testing.assert_close(many[b], one[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("bandwidth", [-1, 1])
+@pytest.mark.parametrize("lengths", [None, ([6, 2, 5], [5, 4, 1])], ids=["full", "lengths"])
+def test_products_of_pairs_with_their_own_gammas_agree_with_the_oracle(device, lengths, bandwidth):
+    costs, first, second = (normal(3, 6, 5, seed=seed) for seed in (1, 2, 3))
+    costs = costs.square()
+    on_device = [matrix.to(device) for matrix in (costs, first, second)]
+    of_pairs = (None, None) if lengths is None else tuple(torch.tensor(own, device=device) for own in lengths)
+    options = (*of_pairs, None, tensor(GAMMAS, device), tensor(PENALTIES, device), bandwidth, 1.0, 0.0)
+    together = (*ops.hessian_product(*on_device[:2], *options, True), ops.third_order_product(*on_device, *options)[1])
+    for b, (gamma, penalty) in enumerate(zip(GAMMAS, PENALTIES, strict=True)):
+        n, m = (6, 5) if lengths is None else (own[b] for own in lengths)
+        radius = None if bandwidth < 0 else bandwidth
+        expected = oracle.products(costs[b], first[b], second[b], n, m, gamma, radius, penalty)
+        for order, (actual, wanted) in zip((0, 0, 1, 2), zip(together, expected, strict=True), strict=True):
+            # Each order divides by gamma once more.
+            torch.testing.assert_close(actual[b].cpu(), wanted, rtol=1e-9, atol=1e-10 * max(1.0, (2 / gamma) ** order))
+
+
+def central(function, at, along, gamma):
+    """The derivative of a function of numpy arrays along a direction: the oracle bends on a scale of gamma."""
+    step = 1e-4 * min(gamma, 1.0)
+    ahead, behind = (function(*(z + sign * step * d for z, d in zip(at, along, strict=True))) for sign in (1, -1))
+    return tuple((a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True))
+
+
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean"])
+def test_second_derivatives_of_series_with_their_own_gammas_are_differences_of_the_oracle(device, cost):
+    x, y = (z.requires_grad_() for z in series(device, 6, 5))
+    u, w = x.detach().cos(), y.detach().sin()
+    options = dict(cost=cost, bandwidth=3)
+    value = soft_dtw(x, y, tensor(GAMMAS, device), warp_penalty=tensor(PENALTIES, device), **options)
+    slopes = torch.autograd.grad(value.sum(), (x, y), create_graph=True)
+    actual = torch.autograd.grad((slopes[0] * u).sum() + (slopes[1] * w).sum(), (x, y))
+    for b, (gamma, penalty) in enumerate(zip(GAMMAS, PENALTIES, strict=True)):
+
+        def gradients(x, y, gamma=gamma, penalty=penalty):
+            return oracle.soft_dtw(x, y, gamma, warp_penalty=penalty, **options)[1:]
+
+        pair, direction = ([numpy64(z) for z in pair_of(b, *both)] for both in ((x, y), (u, w)))
+        for product, wanted in zip(actual, central(gradients, pair, direction, gamma), strict=True):
+            wanted = torch.from_numpy(wanted)[0]
+            torch.testing.assert_close(product[b].cpu(), wanted, rtol=0, atol=1e-5 * wanted.abs().max().item())
+
+
+def test_derivatives_of_alignments_with_their_own_gammas_are_differences_of_the_oracle(device):
+    """With them the gradient of the sharp divergence, which is made of alignments."""
+    x, y = series(device, 6, 5)
+    u, w = x.cos(), y.sin()
+    numbers = dict(gamma=tensor(GAMMAS, device), warp_penalty=tensor(PENALTIES, device))
+    of_alignments = torch.func.jvp(lambda x, y: soft_dtw_alignment(x, y, **numbers)[1], (x, y), (u, w))[1]
+    of_divergences = torch.func.jvp(lambda x, y: soft_dtw_divergence(x, y, kind="sharp", **numbers), (x, y), (u, w))[1]
+    for b, (gamma, penalty) in enumerate(zip(GAMMAS, PENALTIES, strict=True)):
+
+        def alignment(x, y, gamma=gamma, penalty=penalty):
+            costs = oracle.cost_and_slopes(x, y, "sqeuclidean")[0]
+            return costs, oracle.value_and_alignment(costs, gamma, None, penalty)[1]
+
+        def sharp(x, y, alignment=alignment, penalty=penalty):
+            total = 0.0
+            for weight, left, right in ((1, x, y), (-0.5, x, x), (-0.5, y, y)):
+                costs, shares = alignment(left, right)
+                total += weight * ((costs * shares).sum() + penalty * (2 * shares.sum() - sum(costs.shape)))
+            return (total,)
+
+        pair, direction = ([numpy64(z)[0] for z in pair_of(b, *both)] for both in ((x, y), (u, w)))
+        wanted = torch.from_numpy(central(alignment, pair, direction, gamma)[1])
+        scale = wanted.abs().max().item()
+        torch.testing.assert_close(of_alignments[b].cpu(), wanted, rtol=0, atol=1e-5 * scale)
+        (wanted,) = central(sharp, pair, direction, gamma)
+        torch.testing.assert_close(of_divergences[b].item(), wanted.item(), rtol=1e-5, atol=1e-5 * scale)
 
 
 def test_second_derivatives_with_gammas_that_need_none(device):

@@ -167,15 +167,22 @@ def test_open_ends_find_the_best_part(device, dtype):
     assert as_lists(dtw_path(x, hidden, open_ends=True)[1]) == [[(i, i + 11) for i in range(9)]] * 2
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cosine", lambda x, y: torch.cos(x @ y.transpose(1, 2)) + 2])
-def test_gradients_are_those_of_finite_differences(device, cost, setting):
+def small(device, setting):
+    """Series and options for finite differences."""
     x, y = (tensor.requires_grad_() for tensor in series(device, n=6, m=7, dim=2))
-    options = {**SETTINGS[setting], "cost": cost}
+    options = dict(SETTINGS[setting])
     for name, longest in (("x_lengths", 6), ("y_lengths", 7)):
         if name in options:
             options[name] = [min(length, longest) for length in options[name]]
-    assert torch.autograd.gradcheck(lambda x, y: dtw(x, y, **options), (x, y), eps=1e-7, atol=1e-6, nondet_tol=0.0)
+    return x, y, options
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cosine", lambda x, y: torch.cos(x @ y.transpose(1, 2)) + 2])
+def test_gradients_are_those_of_finite_differences(device, cost, setting):
+    x, y, options = small(device, setting)
+    check = dict(eps=1e-7, atol=1e-6, nondet_tol=0.0, check_forward_ad=True, check_batched_forward_grad=True)
+    assert torch.autograd.gradcheck(lambda x, y: dtw(x, y, cost=cost, **options), (x, y), **check)
 
 
 def test_the_gradient_of_a_penalty_counts_sideways_steps(device):
@@ -262,6 +269,13 @@ def test_float32_does_not_lose_digits_along_a_long_pair(device):
     np.testing.assert_allclose(numpy64(value), numpy64(expected), rtol=1e-6)
 
 
+def test_meta_tensors_have_shapes_but_no_paths(device):
+    x, y = (tensor.to("meta") for tensor in series(device))
+    assert dtw(x, y).is_meta and dtw(x, y).shape == (3,)
+    with pytest.raises(RuntimeError, match="dtw_path: meta tensors have no paths"):
+        dtw_path(x, y)
+
+
 def test_strided_series_and_pairs_without_a_batch(device):
     x, y = series(device)
     wide = torch.randn(3, 45, 6, device=device, dtype=torch.float64)
@@ -312,16 +326,20 @@ def test_compiles_without_a_graph_break(device):
 
 @pytest.mark.parametrize(("n", "m", "dim"), [(50, 50, 1), (80, 30, 3), (20, 130, 2)])
 def test_values_agree_with_tslearn_and_aeon(device, n, m, dim):
-    from aeon.distances import dtw_distance
-    from tslearn.metrics import dtw as tslearn_dtw
-    from tslearn.metrics import dtw_path as tslearn_dtw_path
-
+    dtw_distance = pytest.importorskip("aeon.distances").dtw_distance
+    tslearn = pytest.importorskip("tslearn.metrics")
     x, y = normal(1, n, dim, seed=n).to(device), normal(1, m, dim, seed=m).to(device)
     a, b = numpy64(x)[0], numpy64(y)[0]
     value, paths = dtw_path(x, y)
-    assert value.item() == pytest.approx(tslearn_dtw(a, b) ** 2, rel=1e-10)
+    assert value.item() == pytest.approx(tslearn.dtw(a, b) ** 2, rel=1e-10)
     assert value.item() == pytest.approx(dtw_distance(a.T, b.T), rel=1e-10)
-    assert as_lists(paths)[0] == [tuple(map(int, cell)) for cell in tslearn_dtw_path(a, b)[0]]
+    assert as_lists(paths)[0] == [tuple(map(int, cell)) for cell in tslearn.dtw_path(a, b)[0]]
+    for radius in (0, 3, 11, 200):
+        value = dtw(x, y, bandwidth=radius).item()
+        theirs = tslearn.dtw(a, b, global_constraint="sakoe_chiba", sakoe_chiba_radius=radius)
+        assert value == pytest.approx(theirs**2, rel=1e-10)
+        if n == m:  # with other lengths aeon's band is another
+            assert value == pytest.approx(dtw_distance(a.T, b.T, window=min(radius / n, 1.0)), rel=1e-10)
 
 
 def test_a_gradient_scales_with_what_arrives(device):
@@ -335,11 +353,45 @@ def test_a_gradient_scales_with_what_arrives(device):
         )
 
 
-def test_a_second_derivative_is_an_error(device):
-    x, y = (tensor.requires_grad_() for tensor in series(device))
-    (gradient,) = torch.autograd.grad(dtw(x, y).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="hard DTW has no second derivatives"):
-        gradient.square().sum().backward()
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("cost", [*COSTS, lambda x, y: torch.cos(x @ y.transpose(1, 2)) + 2])
+def test_second_derivatives_are_those_of_the_cost_along_the_path(device, cost, setting):
+    x, y, options = small(device, setting)
+    check = dict(eps=1e-6, atol=1e-5, check_fwd_over_rev=True, check_batched_grad=True, fast_mode=True)
+    assert torch.autograd.gradgradcheck(lambda x, y: dtw(x, y, cost=cost, **options), (x, y), **check)
+    value, paths = dtw_path(x, y, cost=cost, **options)
+    matrices = [cost(x, y) if callable(cost) else None] * 3
+    along = [
+        (oracle.torch_costs(x[b], y[b], cost) if matrices[b] is None else matrices[b][b])[tuple(paths[b].T)].sum()
+        for b in range(3)
+    ]
+    for wanted in ((x, y), (x,), (y,)):
+        actual, expected = (second_derivatives(total, wanted) for total in (value.sum(), torch.stack(along).sum()))
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+def second_derivatives(value, wanted):
+    """The gradients of the summed squares of the gradients."""
+    slopes = torch.autograd.grad(value, wanted, create_graph=True)
+    return torch.autograd.grad(sum(slope.square().sum() for slope in slopes) + 0 * value, wanted, retain_graph=True)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_second_derivatives_of_cost_matrices_and_penalties(device, setting):
+    *_, options = small(device, setting)
+    costs = normal(3, 6, 7, seed=3).square().to(device).requires_grad_()
+    penalty = torch.tensor([0.1, 0.5, 3.0], dtype=torch.float64, device=device, requires_grad=True)
+    options["warp_penalty"] = penalty
+    weights = torch.tensor([0.3, 2.0, -1.0], dtype=torch.float64, device=device, requires_grad=True)
+    value = soft_dtw_from_cost(costs, 0, **options)
+    slopes = torch.autograd.grad(value, (costs, penalty), weights, create_graph=True)
+    assert all(
+        torch.equal(a, b) for a, b in zip(slopes, torch.autograd.grad(value, (costs, penalty), weights), strict=True)
+    )
+    # The path, and with it the gradient, does not depend on the costs: only on what arrives from above.
+    assert torch.autograd.grad(slopes[0].sum(), costs, retain_graph=True, allow_unused=True)[0] is None
+    (steps,) = torch.autograd.grad(slopes[1].sum(), weights)
+    torch.testing.assert_close(steps * weights, slopes[1])
 
 
 @pytest.mark.parametrize("wrong", [0, -3, 38, 2**40])

@@ -6,7 +6,17 @@ from cases import normal
 from torch.autograd import forward_ad, gradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
-from torchsoftdtw import SoftDTW, ops, soft_dtw, soft_dtw_alignment, soft_dtw_divergence, soft_dtw_from_cost
+from torchsoftdtw import (
+    SoftDTW,
+    along_path,
+    dtw,
+    dtw_path,
+    ops,
+    soft_dtw,
+    soft_dtw_alignment,
+    soft_dtw_divergence,
+    soft_dtw_from_cost,
+)
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
@@ -33,6 +43,12 @@ FUNCTIONS = {
     "divergence": called(soft_dtw_divergence, warp_penalty=0.2),
     "sharp": called(soft_dtw_divergence, kind="sharp", cost="euclidean"),
     "mean": called(soft_dtw_divergence, kind="mean", bandwidth=1),
+    "dtw": lambda x, y, **options: dtw(x, y, warp_penalty=0.2, bandwidth=2, **options),
+    "dtw_euclidean": lambda x, y, **options: dtw(x, y, cost="euclidean", open_ends=True, **options),
+    "dtw_cosine": lambda x, y, **options: soft_dtw(x, y, 0, cost="cosine", length_norm=True, **options),
+    "dtw_cityblock": lambda x, y, **options: dtw(x, y, cost="cityblock", **options),
+    "dtw_callable": lambda x, y, **options: dtw(x, y, cost=product_cost, **options),
+    "dtw_from_cost": lambda x, y, **options: from_cost(x, y, gamma=0, warp_penalty=0.2, **options),
 }
 
 
@@ -94,6 +110,24 @@ def test_vmap_is_one_launch(data, monkeypatch):
     assert launches == [3, 3]  # the values, and one gradient, scaled to all rows of the Jacobian
 
 
+def test_hard_dtw_is_one_launch_in_every_transform(data, monkeypatch):
+    x, y = data
+    launches = []
+    forward = along_path.BestPath.forward
+
+    def counted(op, *inputs):
+        launches.append((len(inputs[0]), inputs[-1]))
+        return forward(op, *inputs)
+
+    monkeypatch.setattr(along_path.BestPath, "forward", staticmethod(counted))
+    expected = torch.stack([dtw(*pair) for pair in zip(x, y, strict=True)])
+    assert torch.equal(vmap(dtw)(x, y), expected)
+    with torch.no_grad():
+        assert torch.equal(vmap(dtw)(x, y), expected)
+    vmap(hessian(lambda x, y: dtw(x, y).sum()))(x, y)
+    assert launches == [(12, True), (12, False), (12, True)]  # without gradients there is no path to keep
+
+
 def test_gradients_are_those_of_autograd(function, data):
     x, y = data
     value = scalar(function, function(x[0], y[0]))
@@ -147,6 +181,45 @@ def test_forward_mode_is_that_of_finite_differences(device, kind):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_vmap_of_an_empty_batch_is_empty(function, device):
+    x, y = torch.ones(2, 0, 4, 2, device=device), torch.ones(2, 0, 3, 2, device=device)
+    assert vmap(function)(x, y).shape[:2] == (2, 0)
+    assert vmap(grad(lambda x, y: function(x, y).sum()))(x, y).shape == x.shape
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_paths_have_derivatives_but_cannot_be_mapped(device):
+    x, y = normal(2, 3, 6, 2, seed=1).to(device), normal(2, 3, 5, 2, seed=2).to(device)
+    value, tangent = jvp(lambda x: dtw_path(x, y[0])[0], (x[0],), (x[0],))
+    expected = jvp(lambda x: dtw(x, y[0]), (x[0],), (x[0],))
+    torch.testing.assert_close((value, tangent), expected)
+    with pytest.raises(RuntimeError, match="dtw_path: vmap cannot map paths"):
+        vmap(lambda x, y: dtw_path(x, y)[1][0])(x, y)
+
+
+@pytest.mark.parametrize("cost", [None, "sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_pair_without_a_path_has_no_derivative_of_hard_dtw(device, cost):
+    x, y = normal(3, 6, 2, seed=1).to(device), normal(3, 5, 2, seed=2).to(device)
+
+    def value(x):
+        if cost is not None:
+            return dtw(x, y, cost=cost)
+        return soft_dtw_from_cost((x.unsqueeze(2) - y.unsqueeze(1)).square().sum(3), 0)
+
+    clean = grad(lambda x: value(x).sum())(x)
+    for wrong in (float("nan"), float("inf")):
+        spoiled = x.clone()
+        spoiled[1, 2] = wrong
+        values, tangents = jvp(value, (spoiled,), (torch.ones_like(x),))
+        torch.testing.assert_close(values, value(spoiled), equal_nan=True)
+        assert tangents[[0, 2]].isfinite().all() and tangents[1].isnan()
+        slope = grad(lambda x: value(x).sum())(spoiled)
+        torch.testing.assert_close(slope[[0, 2]], clean[[0, 2]])
+        assert slope[1].isnan().any(1).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_forward_mode_leaves_padding_alone(device):
     x, y = normal(2, 6, 2, seed=1).to(device), normal(2, 5, 2, seed=2).to(device)
     u = torch.ones_like(x)
@@ -155,7 +228,7 @@ def test_forward_mode_leaves_padding_alone(device):
     def everything(x, y, **options):
         value, alignment = soft_dtw_alignment(x, y, 0.5, **options)
         others = [soft_dtw_divergence(x, y, 0.5, kind=kind, **options) for kind in ("soft", "sharp", "mean")]
-        return soft_dtw(x, y, 0.5, **options), value, alignment[:, :3], *others
+        return soft_dtw(x, y, 0.5, **options), value, alignment[:, :3], *others, dtw(x, y, **options)
 
     _, tangents = jvp(lambda x: everything(x, y, x_lengths=[6, 3]), (x,), (u,))
     _, alone = jvp(lambda x: everything(x, y[1:]), (x[1:, :3],), (u[1:, :3],))
@@ -173,7 +246,7 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.parametrize("name", ["soft_dtw", "from_cost", "alignment_value", "sharp"])
+@pytest.mark.parametrize("name", ["soft_dtw", "from_cost", "alignment_value", "sharp", "dtw", "dtw_from_cost"])
 @pytest.mark.parametrize("transform", TRANSFORMED)
 def test_transforms_compile_as_one_graph(data, name, transform):
     """Above all jvp: PyTorch takes an op without a rule for it for one whose derivative is 0."""

@@ -1,9 +1,9 @@
 """The soft alignment of series, as a tensor."""
 
-from . import arguments, ops, ragged, transforms
-from . import cost as costs
-from .cost_matrix import matrix_of_series
+from . import ops, transforms
+from .cost_matrix import matrix_of
 from .functional import plan_for
+from .problem import of_series
 
 
 def soft_dtw_alignment(
@@ -52,25 +52,24 @@ def soft_dtw_alignment(
         >>> [[round(entry, 3) for entry in row] for row in alignment.tolist()]
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    matrix, options, plan, batched = prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, kernel)
-    value, alignment = transforms.alignment_of_cost(matrix, *options, *plan)
-    return (value, alignment) if batched else (value.squeeze(0), alignment.squeeze(0))
+    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty)
+    _, value, alignment = alignments_of(problem, kernel)
+    return problem.answer(value), problem.answer(alignment)
 
 
-def prepare(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, kernel):
-    """The arguments, checked, as (cost matrix (B, N, M), Options, Plan, whether there was a batch)."""
-    costs.check(cost)
-    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
-    x, y, batched = arguments.series(x, y)
-    n, m = x.shape[1], y.shape[1]
-    options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+def alignments_of(problem, kernel):
+    """(cost matrix (B, N, M), value (B,), alignment (B, N, M)) of a Problem."""
+    refuse_gradients(problem.options)
+    matrix = matrix_of(problem)
+    plan = plan_for(kernel, matrix, *matrix.shape[1:], 1)
+    return matrix, *transforms.alignment_of_cost(matrix, *problem.options, *plan)
+
+
+def refuse_gradients(options):
+    """Raise where gamma or the warp penalty is to get a gradient, which alignments do not have for them."""
     for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
         if ops.wants_gradient(tensor):
             raise ValueError(
                 f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and with it the "
                 "divergences 'sharp' and 'mean', are differentiated with respect to the series alone"
             )
-    plan = plan_for(kernel, x, n, m, 1)
-    matrix = matrix_of_series(cost, x, y, options.x_lengths, options.y_lengths)
-    matrix = arguments.cost_matrix(matrix)[0]
-    return matrix, options, plan, batched

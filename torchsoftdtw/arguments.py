@@ -47,7 +47,7 @@ def series(x, y):
         _check_length(name, tensor, tensor.shape[1])
         if tensor.shape[2] < 1:
             raise ValueError(f"{name}: expected a dimension of at least 1, got shape {tuple(tensor.shape)}")
-    dtype = _compute_dtype(torch.promote_types(x.dtype, y.dtype))
+    dtype = compute_dtype(torch.promote_types(x.dtype, y.dtype))
     return x.to(dtype), y.to(dtype), batched
 
 
@@ -61,7 +61,7 @@ def cost_matrix(matrix):
         matrix = matrix.unsqueeze(0)
     for length in matrix.shape[1:]:
         _check_length("cost_matrix", matrix, length)
-    return matrix.to(_compute_dtype(matrix.dtype)), batched
+    return matrix.to(compute_dtype(matrix.dtype)), batched
 
 
 def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths):
@@ -182,8 +182,10 @@ def _per_pair(name, given, like, batched, low, high):
     """One integer per pair as the ops want it: (B,) int64, contiguous, on the device of `like`. None stays None."""
     if given is None:
         return None
-    batch, expected = like.shape[0], "a tensor or sequence of integers, one per pair"
-    tensor = given
+    batch, tensor = like.shape[0], given
+    expected = "a tensor or sequence of integers, one per pair"
+    if name == "bandwidth":
+        expected = f"an integer, or {expected}"
     if not isinstance(given, torch.Tensor):
         try:
             tensor = torch.as_tensor(given)
@@ -253,7 +255,8 @@ def _check_dense(name, tensor, expected):
 
 def _check_has_values(name, tensor, like):
     if tensor.device.type == "meta" and like.device.type != "meta":
-        raise ValueError(f"{name}: expected a tensor on the CPU or on {like.device}, got one on meta")
+        places = "the CPU" if like.device.type == "cpu" else f"the CPU or {like.device}"
+        raise ValueError(f"{name}: expected a tensor on {places}, got one on meta")
 
 
 def _number_per_pair(name, given, like, batched, check):
@@ -291,7 +294,8 @@ def _number(name, value):
     raise TypeError(f"{name}: expected a number, got {_describe(value)}")
 
 
-def _compute_dtype(dtype):
+def compute_dtype(dtype):
+    """The dtype that something in `dtype` is computed in."""
     return dtype if dtype == torch.float64 else torch.float32
 
 

@@ -1,6 +1,7 @@
 """torch.func.vmap over functions that have a batch of their own: one call on a larger batch, never a loop."""
 
 import torch
+from torch.autograd import forward_ad
 
 
 def folds_batches(function):
@@ -51,6 +52,11 @@ def per_pair(factor, tensor):
     return factor.view(-1, 1, 1) * tensor
 
 
+def under_transform():
+    """Whether torch.func or forward-mode dual numbers are at work, outside torch.compile."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 # It runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13.
 @torch.compiler.assume_constant_result
 def under_compiled_transform():
@@ -60,3 +66,8 @@ def under_compiled_transform():
     (allow_in_graph) goes into its graph as it is, and runs where the graph is traced.
     """
     return torch._C._functorch.get_dynamic_layer_stack_depth() > 0
+
+
+def in_graph(function):
+    """`function.apply` as a call that torch.compile leaves alone, for where it is under a transform."""
+    return torch.compiler.allow_in_graph(lambda *inputs: function.apply(*inputs))

@@ -34,7 +34,7 @@ def reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths):
 
 
 def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
-    """The (B, N, M) matrix of a user's `cost`, checked. The callable never sees padding."""
+    """The (B, N, M) matrix of a user's `cost`, checked, in the dtype of the computation. `cost` never sees padding."""
     matrix = cost(without_padding(x, x_lengths), without_padding(y, y_lengths))
     expected = (x.shape[0], x.shape[1], y.shape[1])
     if not isinstance(matrix, torch.Tensor):
@@ -48,7 +48,7 @@ def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
         raise ValueError(f"cost: expected the callable to return shape {expected}, got {tuple(matrix.shape)}")
     if matrix.device != x.device:
         raise ValueError(f"cost: expected the callable to return a tensor on {x.device}, got one on {matrix.device}")
-    return matrix
+    return matrix.to(arguments.compute_dtype(matrix.dtype))
 
 
 def without_padding(series, lengths):
@@ -60,7 +60,9 @@ def without_padding(series, lengths):
     if lengths is None:
         return series
     inside = torch.arange(series.shape[1], device=series.device) < lengths.unsqueeze(1)
-    return torch.where(inside.unsqueeze(2), series, series[:, :1].detach())
+    with torch.no_grad():  # not detach, which torch.autograd.functional's own vmap lacks
+        first = series[:, :1]
+    return torch.where(inside.unsqueeze(2), series, first)
 
 
 def _unit_vectors(series, zero_flag):

@@ -11,13 +11,14 @@ No (B, N, M, D) tensor is made. With A an (N, M) matrix and (u, w) a direction o
 import torch
 
 from . import cost as costs_by_name
-from .batching import folds_batches, under_compiled_transform
+from .batching import folds_batches, in_graph, under_compiled_transform
 
 FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a time
 
 
-def matrix_of_series(cost, x, y, x_lengths, y_lengths):
-    """The (B, N, M) costs of padded series, by a name or a callable. Padding has costs of no meaning, which are numbers."""
+def matrix_of(problem):
+    """The (B, N, M) costs of a Problem. Padding has costs of no meaning, which are numbers."""
+    x, y, cost, (x_lengths, y_lengths, *_) = problem[:4]
     if callable(cost):
         return costs_by_name.matrix_from_callable(cost, x, y, x_lengths, y_lengths)
     name, x, y = costs_by_name.reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths)
@@ -30,11 +31,6 @@ def cost_matrix(x, y, cost):
     if not torch.compiler.is_compiling():
         return CostMatrix.apply(x, y, cost)
     return _in_graph(x, y, cost) if under_compiled_transform() else _compute(x, y, cost)
-
-
-@torch.compiler.allow_in_graph
-def _in_graph(x, y, cost):
-    return CostMatrix.apply(x, y, cost)
 
 
 @folds_batches
@@ -56,6 +52,9 @@ class CostMatrix(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, x_tangent, y_tangent, _):
         return push_forward(x_tangent, y_tangent, *ctx.saved_tensors, ctx.cost)
+
+
+_in_graph = in_graph(CostMatrix)
 
 
 def pull_back(matrix, x, y, costs, cost):
@@ -122,7 +121,8 @@ def _weighted_differences(matrix, x, y):
 
 def _centred(x, y):
     """Differences do not change when both move; their matrix products lose the fewer digits, the closer to 0 both are."""
-    centre = x[:, :1].detach()
+    with torch.no_grad():  # not detach, which torch.autograd.functional's own vmap lacks
+        centre = x[:, :1]
     return x - centre, y - centre
 
 

@@ -4,10 +4,11 @@ import functools
 
 import torch
 
-from . import arguments, ops, ragged, transforms
-from . import cost as costs
-from .alignment import prepare
-from .functional import plan_for, soft_dtw
+from . import arguments, ops, transforms
+from .alignment import alignments_of, refuse_gradients
+from .cost_matrix import matrix_of
+from .functional import plan_for, values_of
+from .problem import of_series
 
 KINDS = ("soft", "sharp", "mean")
 ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_penalty": 0.0}  # where all costs are 0
@@ -43,7 +44,8 @@ def soft_dtw_divergence(
     Args:
         x: (B, N, D), or (N, D) for one pair, as in `soft_dtw`.
         y: (B, M, D), or (M, D) for one pair. M may differ from N.
-        gamma: smoothing, in the unit of the cost; a positive number.
+        gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`. A
+            tensor has a gradient with "soft" only.
         kind: "soft", "sharp" or "mean".
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. A callable is also asked
             for the costs within x and within y, in batches that hold several of the three terms.
@@ -67,44 +69,25 @@ def soft_dtw_divergence(
         (0.0, 0.736)
     """
     arguments.one_of("kind", kind, KINDS)
-    costs.check(cost)
-    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
-    x, y, batched = arguments.series(x, y)
-    n, m = x.shape[1], y.shape[1]
-    options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    if options.bandwidths is None and bandwidth is not None:
-        bandwidth = options.bandwidth
+    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty)
+    x, y, _, options = problem[:4]
     first, second = (x, options.x_lengths), (y, options.y_lengths)
     terms = [(first, second, 1.0), (first, first, -0.5), (second, second, -0.5)]
-    function = {"soft": soft_dtw, "sharp": _expected_cost, "mean": _mean_cost}[kind]
+    function = {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]
     total = 0
     # The terms of a launch keep what their gradients need, or none of them keeps anything.
-    numbers = options.gammas, options.warp_penalties
-    trains = [ops.wants_gradient(a[0], b[0], *numbers) for a, b, _ in terms]
+    trains = [ops.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b, _ in terms]
     for wanted in (True, False):
         group = [term for term, needed in zip(terms, trains, strict=True) if needed == wanted]
         if not group:
             continue
         left, left_lengths = _stack([a for a, _, _ in group])
         right, right_lengths = _stack([b for _, b, _ in group])
-        radius = bandwidth if options.bandwidths is None else options.bandwidths.repeat(len(group))
-        own_gamma, own_penalty = (
-            number if tensor is None else tensor.repeat(len(group))
-            for number, tensor in zip((gamma, warp_penalty), numbers, strict=True)
-        )
-        values = function(
-            left,
-            right,
-            own_gamma,
-            cost=cost,
-            x_lengths=left_lengths,
-            y_lengths=right_lengths,
-            bandwidth=radius,
-            warp_penalty=own_penalty,
-            kernel=kernel,
-        ).unflatten(0, (len(group), x.shape[0]))
+        others = (None if tensor is None else tensor.repeat(len(group)) for tensor in options[2 : ops.PER_PAIR])
+        own = arguments.Options(left_lengths, right_lengths, *others, *options[ops.PER_PAIR :])
+        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(0, (len(group), x.shape[0]))
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
-    return total if batched else total.squeeze(0)
+    return problem.answer(total)
 
 
 def _stack(parts):
@@ -142,19 +125,20 @@ def _agree(length, other):
     return statically_known_true(length == other)
 
 
-def _expected_cost(x, y, gamma, **options):
-    matrix, options, plan, _ = prepare(x, y, gamma, **options)
-    _, alignment = transforms.alignment_of_cost(matrix, *options, *plan)
-    return _mean_over_paths(alignment, matrix, options)
+def _expected_cost(problem, kernel):
+    matrix, _, alignment = alignments_of(problem, kernel)
+    return _mean_over_paths(alignment, matrix, problem.options)
 
 
-def _mean_cost(x, y, gamma, *, kernel, **options):
+def _mean_cost(problem, kernel):
     """All paths weigh the same where all costs are 0: E then holds each cell's share of the paths.
 
     The kernels count paths as they sum exponentials, in a range without an end. Pairs that agree in lengths and in band
     share one E.
     """
-    matrix, options, _, _ = prepare(x, y, gamma, kernel=kernel, **options)
+    options = problem.options
+    refuse_gradients(options)
+    matrix = matrix_of(problem)
     shared = options.x_lengths is None and options.y_lengths is None and options.bandwidths is None
     n, m = matrix.shape[1:]
     nothing = matrix.new_zeros((1 if shared else matrix.shape[0], n, m))

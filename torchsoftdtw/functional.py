@@ -2,9 +2,10 @@
 
 import torch
 
-from . import arguments, hard, ops, ragged, selection, subsequence, transforms
+from . import arguments, hard, ops, selection, subsequence, transforms
 from . import cost as costs
-from .cost_matrix import matrix_of_series
+from .cost_matrix import matrix_of
+from .problem import of_series
 
 
 def soft_dtw(
@@ -78,23 +79,8 @@ def soft_dtw(
             length_norm=length_norm,
             open_ends=open_ends,
         )
-    costs.check(cost)
-    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
-    x, y, batched = arguments.series(x, y)
-    arguments.check_ends(open_ends, bandwidth)
-    arguments.flag("length_norm", length_norm)
-    n, m = x.shape[1], y.shape[1]
-    options = arguments.options(x, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-    plan = plan_for(kernel, x, n, m, x.shape[2])
-    if callable(cost) or open_ends or _needs_matrix(options):
-        matrix = matrix_of_series(cost, x, y, options.x_lengths, options.y_lengths)
-        value = _run_from_cost(arguments.cost_matrix(matrix)[0], options, kernel, open_ends)
-    else:
-        name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        save = ops.wants_gradient(x, y, options.gammas)
-        value = transforms.value_of_series(x, y, *options, name, *plan, save)
-    value = arguments.per_length(value, options, n, m) if length_norm else value
-    return value if batched else value.squeeze(0)
+    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
+    return problem.answer(values_of(problem, kernel))
 
 
 def soft_dtw_from_cost(
@@ -151,6 +137,17 @@ def soft_dtw_from_cost(
         value = _run_from_cost(matrix, options, kernel, open_ends)
     value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
+
+
+def values_of(problem, kernel):
+    """Soft-DTW (B,) of each pair of a Problem."""
+    x, y, cost, options = problem[:4]
+    if callable(cost) or problem.open_ends or _needs_matrix(options):
+        return _run_from_cost(matrix_of(problem), options, kernel, problem.open_ends)
+    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2])
+    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
+    save = ops.wants_gradient(x, y, options.gammas)
+    return transforms.value_of_series(x, y, *options, name, *plan, save)
 
 
 def plan_for(kernel, like, n, m, dim):

@@ -2,8 +2,11 @@
 
 import torch
 
-from . import arguments, hard_ops, ops, ragged
 from . import cost as costs
+from . import hard_ops, ops
+from .batching import under_transform
+from .cost_matrix import matrix_of
+from .problem import of_series
 
 
 def dtw(
@@ -37,7 +40,8 @@ def dtw(
 
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths
-        are best, the gradient is along the one that `dtw_path` returns. It cannot be differentiated a second time.
+        are best, the gradient is along the one that `dtw_path` returns. Derivatives of any order are those of the cost
+        along that path, as if it were fixed.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -48,10 +52,8 @@ def dtw(
         >>> dtw(x, y).item()
         1.0
     """
-    value, _, batched = _of_series(
-        x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path=False
-    )
-    return value if batched else value.squeeze(0)
+    problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
+    return problem.answer(_values_and_spans(problem)[0])
 
 
 def dtw_path(
@@ -88,34 +90,25 @@ def dtw_path(
         >>> dtw_path(x, y)[1].tolist()
         [[0, 0], [1, 0], [2, 1]]
     """
-    value, spans, batched = _of_series(
-        x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path=True
-    )
+    problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
+    value, spans = _values_and_spans(problem, with_path=True)
     paths = paths_from_spans(spans)
-    return (value, paths) if batched else (value.squeeze(0), paths[0])
+    return problem.answer(value), paths if problem.batched else paths[0]
 
 
-def _of_series(x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path):
-    costs.check(cost)
-    x, y, x_lengths, y_lengths = ragged.padded(x, y, x_lengths, y_lengths)
-    x, y, batched = arguments.series(x, y)
-    n, m = x.shape[1], y.shape[1]
-    options = arguments.options(x, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
-    arguments.check_ends(open_ends, bandwidth)
-    arguments.flag("length_norm", length_norm)
+def _values_and_spans(problem, with_path=False):
+    """The values (B,) of a Problem, and the spans of the paths, if they are wanted or a gradient is."""
+    x, y, cost, options = problem[:4]
     ops.require_build_for(x)
     if callable(cost):
-        matrix = costs.matrix_from_callable(cost, x, y, options.x_lengths, options.y_lengths)
-        value, spans = of_cost(arguments.cost_matrix(matrix)[0], options, open_ends, with_path)
-    else:
-        name, x, y = costs.reduce_to_kernel_cost(cost, x, y, options.x_lengths, options.y_lengths)
-        save = with_path or ops.wants_gradient(x, y, options.warp_penalties)
-        value, spans = hard_ops.value_and_spans_of_series(x, y, *_inputs(options), open_ends, name, save)
-    return (arguments.per_length(value, options, n, m) if length_norm else value), spans, batched
+        return of_cost(matrix_of(problem), options, problem.open_ends, with_path)
+    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
+    save = with_path or ops.wants_gradient(x, y, options.warp_penalties)
+    return hard_ops.value_and_spans_of_series(x, y, *_inputs(options), problem.open_ends, name, save)
 
 
 def of_cost(matrix, options, open_ends, with_path=False):
-    """The values of checked cost matrices, and the spans of their paths, if they are wanted or a gradient is."""
+    """The same of cost matrices in the dtype of the computation."""
     save = with_path or ops.wants_gradient(matrix, options.warp_penalties)
     return hard_ops.value_and_spans_of_cost(matrix, *_inputs(options), open_ends, save)
 
@@ -137,7 +130,14 @@ def paths_from_spans(spans):
     batch, n, _ = spans.shape
     first = spans[..., 0].flatten().long()
     counts = (spans[..., 1] - spans[..., 0] + 1).flatten().long()
-    cells = torch.arange(int(counts.sum()), device=spans.device)
+    try:
+        total = int(counts.sum())
+    except RuntimeError as error:
+        if not (under_transform() or spans.is_meta):
+            raise
+        what = "vmap cannot map paths, which differ in length" if under_transform() else "meta tensors have no paths"
+        raise RuntimeError(f"dtw_path: {what}; `dtw` gives the values alone") from error
+    cells = torch.arange(total, device=spans.device)
     row = torch.arange(n, device=spans.device).repeat(batch).repeat_interleave(counts)
     column = cells + (first - (counts.cumsum(0) - counts)).repeat_interleave(counts)
     return list(torch.stack([row, column], 1).split(counts.view(batch, n).sum(1).tolist()))

@@ -1,9 +1,9 @@
-"""The ops of hard DTW as PyTorch sees them: fakes and autograd. Loaded by ops.py, with the libraries."""
+"""The ops of hard DTW as PyTorch sees them: fakes and autograd."""
 
 import torch
 
-from . import ops
-from .derivatives import steps_of_spans
+from . import along_path, ops
+from .batching import under_compiled_transform, under_transform
 
 forward = torch.ops.torchsoftdtw.dtw.default
 backward = torch.ops.torchsoftdtw.dtw_backward.default
@@ -38,93 +38,88 @@ def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
     return cost_matrix.new_empty(cost_matrix.shape)
 
 
-def _setup(ctx, inputs, output):
-    x, y, x_lengths, y_lengths, _, _, _, _, _, ctx.cost, _ = inputs
-    ctx.save_for_backward(x, y, *output, x_lengths, y_lengths)
-    ctx.set_materialize_grads(False)
+def _series_gradients(saved, grad_value, cost, needed):
+    return backward(grad_value, *saved, cost, *needed)
 
 
-def _backward(ctx, grad_value, _grad_spans):
-    need_x, need_y, *_, need_penalty = ctx.needs_input_grad[:6]
-    if grad_value is None:
-        return (None,) * 11
-    grad_x = grad_y = grad_penalty = None
-    if need_x or need_y:
-        grad_x, grad_y = backward(grad_value, *ctx.saved_tensors, ctx.cost, need_x, need_y)
-    if need_penalty:
-        grad_penalty = grad_value * _steps(ctx.saved_tensors[2], ctx.saved_tensors[3])
-    return (grad_x if need_x else None, grad_y if need_y else None, None, None, None, grad_penalty, *(None,) * 5)
+def _cost_gradients(saved, grad_value, _cost, _needed):
+    return (backward_from_cost(grad_value, *saved),)
 
 
-def _setup_from_cost(ctx, inputs, output):
-    cost_matrix, x_lengths, y_lengths, *_ = inputs
-    ctx.save_for_backward(cost_matrix, *output, x_lengths, y_lengths)
-    ctx.set_materialize_grads(False)
+def _differentiable(name, op, tensors, gradients):
+    """The op, whose first inputs are so many `tensors` (x and y, or a cost matrix), differentiable with respect to them and
+    to warp_penalties in every way that there is.
 
+    As in ops.py, what is registered is for torch.compile and for those who call the op, and the autograd.Function does the
+    same faster.
+    """
+    penalties = tensors + 3
 
-def _backward_from_cost(ctx, grad_value, _grad_spans):
-    need_cost, *_, need_penalty = ctx.needs_input_grad[:5]
-    if grad_value is None:
-        return (None,) * 9
-    grad_cost = backward_from_cost(grad_value, *ctx.saved_tensors) if need_cost else None
-    grad_penalty = grad_value * _steps(ctx.saved_tensors[1], ctx.saved_tensors[2]) if need_penalty else None
-    return (grad_cost, None, None, None, grad_penalty, *(None,) * 4)
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[:tensors], *output, *inputs[tensors : tensors + 2], inputs[penalties])
+        ctx.cost = inputs[-2] if tensors == 2 else None
+        ctx.after_penalties = len(inputs) - penalties - 1
+        ctx.set_materialize_grads(False)
 
+    def differentiate(ctx, saved, grad_value):
+        needed, need_penalty = ctx.needs_input_grad[:tensors], ctx.needs_input_grad[penalties]
+        *saved, warp_penalties = saved
+        value, spans, *lengths = saved[tensors:]
+        found, grad_penalty = (None,) * tensors, None
+        if grad_value is None:
+            pass
+        elif torch.is_grad_enabled():
+            path = along_path.Path(value, spans, *lengths)
+            inputs = (*saved[:tensors], warp_penalties)
+            *found, grad_penalty = along_path.gradients(grad_value, path, inputs, ctx.cost, (*needed, need_penalty))
+        else:
+            if any(needed):
+                found = gradients(saved, grad_value, ctx.cost, needed)
+            if need_penalty:
+                grad_penalty = grad_value * along_path.steps(value, spans)
+        found = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
+        return *found, None, None, None, grad_penalty, *(None,) * ctx.after_penalties
 
-def _steps(value, spans):
-    """The derivative of the value with respect to the penalty; none where the value is not a number, and no path exists."""
-    return steps_of_spans(spans).double().masked_fill(~value.isfinite(), torch.nan)
+    class Differentiable(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            with torch._C._AutoDispatchBelowAutograd():
+                value, spans = op(*inputs)
+            setup(ctx, inputs, (value, spans))
+            ctx.mark_non_differentiable(spans)
+            return value, spans
+
+        @staticmethod
+        def backward(ctx, grad_value, _grad_spans):
+            saved = ctx.saved_tensors  # outside, as in ops.py
+            with ops.below_autograd_if_first_order():
+                return differentiate(ctx, saved, grad_value)
+
+    def under_func(*inputs):
+        return along_path.value_and_spans(op, tensors, inputs)
+
+    in_graph = torch.compiler.allow_in_graph(under_func)
+
+    def value_and_spans(*inputs):
+        if torch.compiler.is_compiling():
+            return in_graph(*inputs) if under_compiled_transform() else op(*inputs)
+        return under_func(*inputs) if under_transform() else Differentiable.apply(*inputs)
+
+    def registered(ctx, grad_value, _grad_spans):
+        return differentiate(ctx, ctx.saved_tensors, grad_value)
+
+    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup)
+    return value_and_spans
 
 
 def _no_second_order(ctx, *grads):
-    raise RuntimeError("hard DTW has no second derivatives: its backward pass cannot itself be differentiated")
+    raise RuntimeError(
+        "the ops dtw_backward and dtw_from_cost_backward have no derivatives, those of torchsoftdtw.dtw have"
+    )
 
 
-class _OfSeries(torch.autograd.Function):
-    """The op `dtw` with its derivative, without what PyTorch's registration costs per call, as in ops.py."""
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            value, spans = forward(*inputs)
-        _setup(ctx, inputs, (value, spans))
-        ctx.mark_non_differentiable(spans)
-        return value, spans
-
-    @staticmethod
-    def backward(ctx, grad_value, grad_spans):
-        with ops.below_autograd_if_first_order():
-            return _backward(ctx, grad_value, grad_spans)
-
-
-class _OfCost(torch.autograd.Function):
-    """The op `dtw_from_cost`, likewise."""
-
-    @staticmethod
-    def forward(ctx, *inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            value, spans = forward_from_cost(*inputs)
-        _setup_from_cost(ctx, inputs, (value, spans))
-        ctx.mark_non_differentiable(spans)
-        return value, spans
-
-    @staticmethod
-    def backward(ctx, grad_value, grad_spans):
-        with ops.below_autograd_if_first_order():
-            return _backward_from_cost(ctx, grad_value, grad_spans)
-
-
-def value_and_spans_of_series(*inputs):
-    """`forward(*inputs)`, differentiable with respect to x, y and warp_penalties."""
-    return forward(*inputs) if torch.compiler.is_compiling() else _OfSeries.apply(*inputs)
-
-
-def value_and_spans_of_cost(*inputs):
-    """`forward_from_cost(*inputs)`, differentiable with respect to the cost matrix and warp_penalties."""
-    return forward_from_cost(*inputs) if torch.compiler.is_compiling() else _OfCost.apply(*inputs)
-
-
-torch.library.register_autograd("torchsoftdtw::dtw", _backward, setup_context=_setup)
-torch.library.register_autograd("torchsoftdtw::dtw_from_cost", _backward_from_cost, setup_context=_setup_from_cost)
 torch.library.register_autograd("torchsoftdtw::dtw_backward", _no_second_order)
 torch.library.register_autograd("torchsoftdtw::dtw_from_cost_backward", _no_second_order)
+
+value_and_spans_of_series = _differentiable("dtw", forward, 2, _series_gradients)
+value_and_spans_of_cost = _differentiable("dtw_from_cost", forward_from_cost, 1, _cost_gradients)

@@ -1,4 +1,4 @@
-"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. The only user of torch.ops."""
+"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. Beside hard_ops.py the only user."""
 
 import contextlib
 from pathlib import Path
@@ -115,26 +115,26 @@ def _setup_forward(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _backward(ctx, grad_value, _grad_saved):
+def _backward(ctx, saved, grad_value):
     need_x, need_y, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 2 + PER_PAIR]
     if grad_value is None:
         return (None,) * 14
     if need_gamma or need_penalty:
-        return _backward_with_gamma(ctx, grad_value, need_penalty)
-    grad_x, grad_y = backward(grad_value, *ctx.saved_tensors, *ctx.options, need_x, need_y)
+        return _backward_with_gamma(ctx, saved, grad_value, need_penalty)
+    grad_x, grad_y = backward(grad_value, *saved, *ctx.options, need_x, need_y)
     return (grad_x if need_x else None, grad_y if need_y else None, *(None,) * 12)
 
 
-def _backward_with_gamma(ctx, grad_value, need_penalty):
+def _backward_with_gamma(ctx, saved, grad_value, need_penalty):
     """With (6), whose <E, C> follows from the gradients of one unit of value."""
-    x, y, value, _, x_lengths, y_lengths, _, gammas, penalties = ctx.saved_tensors
+    x, y, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
     _, _, warp_penalty, cost, *_ = ctx.options
     if need_penalty or penalties is not None or warp_penalty != 0:
         raise RuntimeError(
             "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
             "torchsoftdtw::forward_from_cost has both"
         )
-    unit_x, unit_y = backward(torch.ones_like(value), *ctx.saved_tensors, *ctx.options, True, True)
+    unit_x, unit_y = backward(torch.ones_like(value), *saved, *ctx.options, True, True)
     path_cost = path_cost_by_euler(cost, x, y, unit_x, unit_y, x_lengths, y_lengths)
     grad_gamma, _ = of_gamma_and_penalty(value, path_cost, None, None, gammas)
     need_x, need_y = ctx.needs_input_grad[:2]
@@ -149,14 +149,14 @@ def _setup_forward_from_cost(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _backward_from_cost(ctx, grad_value, _grad_saved):
+def _backward_from_cost(ctx, saved, grad_value):
     if grad_value is None:
         return (None,) * 12
     need_cost, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 1 + PER_PAIR]
     if not (need_gamma or need_penalty):
-        return (backward_from_cost(grad_value, *ctx.saved_tensors, *ctx.options), *(None,) * 11)
-    cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = ctx.saved_tensors
-    alignment = backward_from_cost(torch.ones_like(value), *ctx.saved_tensors, *ctx.options)
+        return (backward_from_cost(grad_value, *saved, *ctx.options), *(None,) * 11)
+    cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
+    alignment = backward_from_cost(torch.ones_like(value), *saved, *ctx.options)
     _, gamma, warp_penalty, *_ = ctx.options
     gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
     path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
@@ -170,9 +170,15 @@ def _backward_from_cost(ctx, grad_value, _grad_saved):
     )
 
 
-torch.library.register_autograd("torchsoftdtw::forward", _backward, setup_context=_setup_forward)
 torch.library.register_autograd(
-    "torchsoftdtw::forward_from_cost", _backward_from_cost, setup_context=_setup_forward_from_cost
+    "torchsoftdtw::forward",
+    lambda ctx, grad_value, _: _backward(ctx, ctx.saved_tensors, grad_value),
+    setup_context=_setup_forward,
+)
+torch.library.register_autograd(
+    "torchsoftdtw::forward_from_cost",
+    lambda ctx, grad_value, _: _backward_from_cost(ctx, ctx.saved_tensors, grad_value),
+    setup_context=_setup_forward_from_cost,
 )
 # The derivatives of the other ops are in second_order.py.
 
@@ -190,8 +196,9 @@ class _OfSeries(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_value):
+        saved = ctx.saved_tensors  # outside: activation checkpointing computes them anew here, under autograd
         with below_autograd_if_first_order():
-            return _backward(ctx, grad_value, None)
+            return _backward(ctx, saved, grad_value)
 
 
 class _OfCost(torch.autograd.Function):
@@ -206,8 +213,9 @@ class _OfCost(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_value):
+        saved = ctx.saved_tensors
         with below_autograd_if_first_order():
-            return _backward_from_cost(ctx, grad_value, None)
+            return _backward_from_cost(ctx, saved, grad_value)
 
 
 def below_autograd_if_first_order():

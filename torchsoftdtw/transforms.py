@@ -6,10 +6,9 @@ pass. A mapped dimension is folded into the batch.
 """
 
 import torch
-from torch.autograd import forward_ad
 
 from . import ops
-from .batching import fold, folds_batches, inner, per_pair, under_compiled_transform, unfold
+from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, under_transform, unfold
 from .second_order import (
     OPTIONS,
     PER_PAIR,
@@ -26,14 +25,14 @@ def value_of_series(*inputs):
     """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in ops.py."""
     if torch.compiler.is_compiling():
         return _series_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward(*inputs)[0]
-    return OfSeries.apply(*inputs[:-1]) if _active() else ops.value_of_series(*inputs)
+    return OfSeries.apply(*inputs[:-1]) if under_transform() else ops.value_of_series(*inputs)
 
 
 def value_of_cost(*inputs):
     """(cost_matrix, *options, *plan, save) -> value (B,), differentiable with respect to the cost matrix."""
     if torch.compiler.is_compiling():
         return _cost_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward_from_cost(*inputs)[0]
-    return OfCost.apply(*inputs[:-1]) if _active() else ops.value_of_cost(*inputs)
+    return OfCost.apply(*inputs[:-1]) if under_transform() else ops.value_of_cost(*inputs)
 
 
 def alignment_of_cost(*inputs):
@@ -46,25 +45,6 @@ def alignment_of_cost(*inputs):
     cost_matrix, *rest = inputs
     alignment = ops.backward_from_cost(torch.ones_like(value), cost_matrix, value, saved, *rest)
     return value, alignment - (alignment.detach() - 1).clamp(min=0)  # at most 1, without a say in the derivative
-
-
-def _active():
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
-@torch.compiler.allow_in_graph
-def _series_in_graph(*inputs):
-    return OfSeries.apply(*inputs)
-
-
-@torch.compiler.allow_in_graph
-def _cost_in_graph(*inputs):
-    return OfCost.apply(*inputs)
-
-
-@torch.compiler.allow_in_graph
-def _alignment_in_graph(*inputs):
-    return Alignment.apply(*inputs)
 
 
 @folds_batches
@@ -177,6 +157,9 @@ class OfCost(torch.autograd.Function):
         _refuse_tangents(of_options)
         cost_matrix, *rest = _kept(ctx)
         return HessianProduct.apply(cost_matrix, tangent, *rest[:OPTIONS], False)[0]
+
+
+_series_in_graph, _cost_in_graph, _alignment_in_graph = map(in_graph, (OfSeries, OfCost, Alignment))
 
 
 def _refuse_tangents(of_options):
