@@ -49,7 +49,7 @@ struct Weights {
   T up, left;
 };
 
-// Math<T> supplies exp2(T), reciprocal(T), round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty,
+// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, reciprocal(T), round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty,
 // and costs of any size.
 template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
@@ -74,7 +74,7 @@ struct SoftDtw {
 
   SOFTDTW_HD static Cell add(Cell a, Cell b) {
     const T difference = static_cast<T>(a.m - b.m);
-    const T factor = Math<T>::exp2(-Math<T>::abs(difference));
+    const T factor = Math<T>::power(-Math<T>::abs(difference));
     const bool a_is_smaller_term = difference > T(0);
     const T small = a_is_smaller_term ? a.s : b.s, large = a_is_smaller_term ? b.s : a.s;
     return {Math<M>::min(a.m, b.m), Math<T>::fma(small, factor, large)};
@@ -95,12 +95,12 @@ struct SoftDtw {
     left = step(left);
     up = step(up);
     const T first = static_cast<T>(left.m - diag.m);
-    const T first_factor = Math<T>::exp2(-Math<T>::abs(first));
+    const T first_factor = Math<T>::power(-Math<T>::abs(first));
     const T from_left = left.s * (first > T(0) ? first_factor : T(1));
     const T both = Math<T>::fma(diag.s, first > T(0) ? T(1) : first_factor, from_left);
     const M m = Math<M>::min(left.m, diag.m);
     const T second = static_cast<T>(m - up.m);
-    const T second_factor = Math<T>::exp2(-Math<T>::abs(second));
+    const T second_factor = Math<T>::power(-Math<T>::abs(second));
     const T rest = second > T(0) ? second_factor : T(1);
     const T from_up = up.s * (second > T(0) ? T(1) : second_factor);
     const T sum = Math<T>::fma(both, rest, from_up);

@@ -17,15 +17,14 @@ namespace {
 
 template <typename T>
 struct HostMath {
-  // Nearly all are powers of a whole number, the difference of two m.
-  static T exp2(T a) {
-    if (a == round(a) && a > -1000 && a < 1000) {
-      const uint64_t bits = uint64_t(int64_t(a) + 1023) << 52;
-      T power;
-      std::memcpy(&power, &bits, sizeof bits);
-      return power;
-    }
-    return a < -1100 ? T(0) : std::exp2(a);
+  static T exp2(T a) { return std::exp2(a); }
+  // As DeviceMath's.
+  static T power(T whole) {
+    if (!(whole > -1023)) return whole == whole ? T(0) : whole;
+    const uint64_t bits = uint64_t(int64_t(whole) + 1023) << 52;
+    T power;
+    std::memcpy(&power, &bits, sizeof bits);
+    return power;
   }
   static T reciprocal(T a) { return T(1) / a; }
   // Without a call into the library, which a processor of 2003 would need.

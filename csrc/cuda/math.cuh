@@ -18,6 +18,7 @@ struct DeviceMath<float> {
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
   }
+  __device__ static __forceinline__ float power(float whole) { return exp2(whole); }
   // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
   __device__ static __forceinline__ float reciprocal(float a) {
     float r;
@@ -39,6 +40,11 @@ struct DeviceMath<float> {
 template <>
 struct DeviceMath<double> {
   __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
+  // By its bits; 0 below 2^-1022, and NaN passes on.
+  __device__ static __forceinline__ double power(double whole) {
+    const double result = __hiloint2double(::max(__double2int_rz(whole) + 1023, 0) << 20, 0);
+    return whole == whole ? result : whole;
+  }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
   __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
   __device__ static __forceinline__ double round(double a) { return rint(a); }
