@@ -49,8 +49,8 @@ struct Weights {
   T up, left;
 };
 
-// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, reciprocal(T), round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty,
-// and costs of any size.
+// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, reciprocal(T), round(T), min(T, T), max(T, T),
+// abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of any size.
 template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
   using Cell = Entry<T, M>;
