@@ -43,11 +43,6 @@ def fake_series_gradient(series, needed, by_vectors=False):
     return series.new_empty((batch, length, dim)) if by_vectors else series.new_empty((batch, dim, length)).transpose(1, 2)
 
 
-def _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty):
-    """Neither a band nor a warp penalty."""
-    return bandwidths is None and warp_penalties is None and bandwidth < 0 and warp_penalty == 0
-
-
 @torch.library.register_fake("torchsoftdtw::forward")
 def _(
     x, y, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, cost, kernel,
@@ -57,9 +52,7 @@ def _(
     n, m, dim = x.shape[1], y.shape[1], x.shape[2]
     if by_products(kernel, cost, dim, x.dtype):
         rows_per_thread = PRODUCT_ROWS
-    linear = x.dtype == torch.float64 or (cost == "sqeuclidean" and dim == 1)
-    linear = linear and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, linear) if save else 0
+    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype) if save else 0
     return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
 
 
@@ -79,9 +72,7 @@ def _(
 ):  # fmt: skip
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     batch, n, m = cost_matrix.shape
-    dtype = cost_matrix.dtype
-    linear = dtype == torch.float64 and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear) if save else 0
+    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, cost_matrix.dtype) if save else 0
     return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
 
 
