@@ -43,6 +43,11 @@ def fake_series_gradient(series, needed, by_vectors=False):
     return series.new_empty((batch, length, dim)) if by_vectors else series.new_empty((batch, dim, length)).transpose(1, 2)
 
 
+def _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty):
+    """Neither a band nor a warp penalty."""
+    return bandwidths is None and warp_penalties is None and bandwidth < 0 and warp_penalty == 0
+
+
 @torch.library.register_fake("torchsoftdtw::forward")
 def _(
     x, y, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, cost, kernel,
@@ -52,7 +57,9 @@ def _(
     n, m, dim = x.shape[1], y.shape[1], x.shape[2]
     if by_products(kernel, cost, dim, x.dtype):
         rows_per_thread = PRODUCT_ROWS
-    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype) if save else 0
+    linear = x.dtype == torch.float64 or (cost == "sqeuclidean" and dim == 1)
+    linear = linear and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
+    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, linear) if save else 0
     return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
 
 
@@ -72,7 +79,9 @@ def _(
 ):  # fmt: skip
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     batch, n, m = cost_matrix.shape
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, cost_matrix.dtype) if save else 0
+    dtype = cost_matrix.dtype
+    linear = dtype == torch.float64 and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
+    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear) if save else 0
     return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
 
 
@@ -115,32 +124,32 @@ def _setup_forward(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _backward(ctx, saved, grad_value):
-    need_x, need_y, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 2 + PER_PAIR]
+def _backward(options, needs, saved, grad_value):
+    """The gradients of x, y, gammas and warp_penalties, of which `needs` says which are asked for."""
+    need_x, need_y, need_gamma, need_penalty = needs
     if grad_value is None:
-        return (None,) * 14
+        return None, None, None, None
     if need_gamma or need_penalty:
-        return _backward_with_gamma(ctx, saved, grad_value, need_penalty)
-    grad_x, grad_y = backward(grad_value, *saved, *ctx.options, need_x, need_y)
-    return (grad_x if need_x else None, grad_y if need_y else None, *(None,) * 12)
+        return _backward_with_gamma(options, needs, saved, grad_value)
+    grad_x, grad_y = backward(grad_value, *saved, *options, need_x, need_y)
+    return grad_x if need_x else None, grad_y if need_y else None, None, None
 
 
-def _backward_with_gamma(ctx, saved, grad_value, need_penalty):
+def _backward_with_gamma(options, needs, saved, grad_value):
     """With (6), whose <E, C> follows from the gradients of one unit of value."""
     x, y, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
-    _, _, warp_penalty, cost, *_ = ctx.options
+    need_x, need_y, _, need_penalty = needs
+    _, _, warp_penalty, cost, *_ = options
     if need_penalty or penalties is not None or warp_penalty != 0:
         raise RuntimeError(
             "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
             "torchsoftdtw::forward_from_cost has both"
         )
-    unit_x, unit_y = backward(torch.ones_like(value), *saved, *ctx.options, True, True)
+    unit_x, unit_y = backward(torch.ones_like(value), *saved, *options, True, True)
     path_cost = path_cost_by_euler(cost, x, y, unit_x, unit_y, x_lengths, y_lengths)
     grad_gamma, _ = of_gamma_and_penalty(value, path_cost, None, None, gammas)
-    need_x, need_y = ctx.needs_input_grad[:2]
     each = grad_value[:, None, None]
-    gradients = (unit_x * each if need_x else None, unit_y * each if need_y else None)
-    return (*gradients, None, None, None, grad_gamma * grad_value, *(None,) * 8)
+    return unit_x * each if need_x else None, unit_y * each if need_y else None, grad_gamma * grad_value, None
 
 
 def _setup_forward_from_cost(ctx, inputs, output):
@@ -149,46 +158,53 @@ def _setup_forward_from_cost(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _backward_from_cost(ctx, saved, grad_value):
+def _backward_from_cost(options, needs, saved, grad_value):
+    """The gradients of the cost matrix, gammas and warp_penalties."""
+    need_cost, need_gamma, need_penalty = needs
     if grad_value is None:
-        return (None,) * 12
-    need_cost, *_, need_gamma, need_penalty = ctx.needs_input_grad[: 1 + PER_PAIR]
+        return None, None, None
     if not (need_gamma or need_penalty):
-        return (backward_from_cost(grad_value, *saved, *ctx.options), *(None,) * 11)
+        return backward_from_cost(grad_value, *saved, *options), None, None
     cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
-    alignment = backward_from_cost(torch.ones_like(value), *saved, *ctx.options)
-    _, gamma, warp_penalty, *_ = ctx.options
+    alignment = backward_from_cost(torch.ones_like(value), *saved, *options)
+    _, gamma, warp_penalty, *_ = options
     gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
     path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
     grad_gamma, grad_penalty = of_gamma_and_penalty(value, path_cost, steps, warp_penalty, gamma)
     return (
         alignment * grad_value[:, None, None] if need_cost else None,
-        *(None,) * 3,
         grad_gamma * grad_value if need_gamma else None,
         grad_penalty * grad_value if need_penalty else None,
-        *(None,) * 6,
     )
 
 
+def _registered(backward, tensors):
+    """The derivative of an op as PyTorch registers it: one gradient, or None, for each of its inputs."""
+
+    def of_op(ctx, grad_value, _):
+        needs = ctx.needs_input_grad
+        wanted = *needs[:tensors], *needs[tensors + PER_PAIR - 2 : tensors + PER_PAIR]
+        *gradients, grad_gamma, grad_penalty = backward(ctx.options, wanted, ctx.saved_tensors, grad_value)
+        rest = len(needs) - tensors - PER_PAIR
+        return (*gradients, *(None,) * (PER_PAIR - 2), grad_gamma, grad_penalty, *(None,) * rest)
+
+    return of_op
+
+
+torch.library.register_autograd("torchsoftdtw::forward", _registered(_backward, tensors=2), setup_context=_setup_forward)
 torch.library.register_autograd(
-    "torchsoftdtw::forward",
-    lambda ctx, grad_value, _: _backward(ctx, ctx.saved_tensors, grad_value),
-    setup_context=_setup_forward,
-)
-torch.library.register_autograd(
-    "torchsoftdtw::forward_from_cost",
-    lambda ctx, grad_value, _: _backward_from_cost(ctx, ctx.saved_tensors, grad_value),
-    setup_context=_setup_forward_from_cost,
+    "torchsoftdtw::forward_from_cost", _registered(_backward_from_cost, tensors=1), setup_context=_setup_forward_from_cost
 )
 # The derivatives of the other ops are in second_order.py.
 
 
 class _OfSeries(torch.autograd.Function):
-    """The op `forward` with its derivative. What is registered above does the same, for torch.compile and for those who
-    call the op, but PyTorch runs it argument by argument in Python, which takes longer than a small problem."""
+    """The op `forward` with its derivative, of (x, y, gammas, warp_penalties, inputs of the op). What is registered above
+    does the same, for torch.compile and for those who call the op, but PyTorch runs it argument by argument in Python,
+    which takes longer than a small problem."""
 
     @staticmethod
-    def forward(ctx, *inputs):
+    def forward(ctx, x, y, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = forward(*inputs)
         _setup_forward(ctx, inputs, (value, saved))
@@ -198,14 +214,14 @@ class _OfSeries(torch.autograd.Function):
     def backward(ctx, grad_value):
         saved = ctx.saved_tensors  # outside: activation checkpointing computes them anew here, under autograd
         with below_autograd_if_first_order():
-            return _backward(ctx, saved, grad_value)
+            return *_backward(ctx.options, ctx.needs_input_grad[:-1], saved, grad_value), None
 
 
 class _OfCost(torch.autograd.Function):
-    """The op `forward_from_cost`, likewise."""
+    """The op `forward_from_cost`, of (cost_matrix, gammas, warp_penalties, inputs of the op), likewise."""
 
     @staticmethod
-    def forward(ctx, *inputs):
+    def forward(ctx, cost_matrix, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = forward_from_cost(*inputs)
         _setup_forward_from_cost(ctx, inputs, (value, saved))
@@ -215,7 +231,7 @@ class _OfCost(torch.autograd.Function):
     def backward(ctx, grad_value):
         saved = ctx.saved_tensors
         with below_autograd_if_first_order():
-            return _backward_from_cost(ctx, saved, grad_value)
+            return *_backward_from_cost(ctx.options, ctx.needs_input_grad[:-1], saved, grad_value), None
 
 
 def below_autograd_if_first_order():
@@ -238,9 +254,17 @@ def require_build_for(like):
 
 def value_of_series(*inputs):
     """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
-    return _OfSeries.apply(*inputs)
+    save = inputs[-1]
+    if save:
+        return _OfSeries.apply(*inputs[:2], *inputs[2 + PER_PAIR - 2 : 2 + PER_PAIR], inputs)
+    with torch._C._AutoDispatchBelowAutograd():
+        return forward(*inputs)[0]
 
 
 def value_of_cost(*inputs):
     """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
-    return _OfCost.apply(*inputs)
+    save = inputs[-1]
+    if save:
+        return _OfCost.apply(inputs[0], *inputs[1 + PER_PAIR - 2 : 1 + PER_PAIR], inputs)
+    with torch._C._AutoDispatchBelowAutograd():
+        return forward_from_cost(*inputs)[0]

@@ -7,14 +7,20 @@ for symbolic sizes; tests compare it with what the kernels return.
 import torch
 
 WARP = 32
+STEPS = 8
 CPU_ROWS = 64
 CPU_SEGMENT = 256
 
 
-def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype):
+LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
+
+
+def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
     """Bytes that a forward pass with save=True returns in `saved`.
 
     per_pair tells whether any of x_lengths, y_lengths and bandwidths is given; bandwidth is -1 where there is no band.
+    linear: the problem has neither band nor warp penalty, and is of float64, or of float32 series of one dimension with
+    squared Euclidean costs.
     """
     # A band narrows the saved table only where it is the same for every pair.
     radius = None if per_pair or bandwidth < 0 else bandwidth
@@ -22,7 +28,12 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
         return _cpu(batch, n, m, dtype)
     if kernel == "diagonal":
         return _diagonal(batch, n, m, radius, dtype)
-    return _strips(rows_per_thread, batch, n, m, radius, dtype)
+    pair = _strips(rows_per_thread, n, m, radius, dtype)
+    if not linear:
+        return batch * pair
+    applies = torch.sym_min(1, torch.sym_max(0, LONGEST_LINEAR - n - m))  # 0 or 1
+    verdicts = _ceil_div(4 * batch, 256) * 256
+    return applies * verdicts + batch * torch.sym_max(pair, applies * _linear(n, m, dtype))
 
 
 def _ceil_div(a, b):
@@ -48,16 +59,29 @@ def _diagonal(batch, n, m, radius, dtype):
     return 3 * dtype.itemsize * batch * cells
 
 
-def _strips(rows_per_thread, batch, n, m, radius, dtype):
-    steps = 8
+def _strips(rows_per_thread, n, m, radius, dtype):
     single = dtype.itemsize == 4
     stage = 4 if rows_per_thread == 2 and single else 2  # chunks between two snapshots
     rows = WARP * rows_per_thread
-    width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + steps)
-    chunks = _ceil_div(width + WARP, steps)
-    strips = _ceil_div(n, rows)
+    width = m if radius is None else torch.sym_min(m, rows + _distance(n, m) + 2 * radius + STEPS)
     entries = rows_per_thread + 1
     snapshot = WARP * (2 * entries * dtype.itemsize + (0 if single and entries >= 5 else 8))
-    snapshots = batch * strips * (_ceil_div(chunks, stage) - 1) * snapshot
-    edges = batch * (strips - 1) * (chunks - WARP // steps) * (2 * steps * dtype.itemsize + 8)
-    return snapshots + edges
+    return _snapshots_and_edges(_ceil_div(n, rows), width, stage, snapshot, dtype)
+
+
+def _linear(n, m, dtype):
+    if dtype.itemsize == 8:
+        return _linear_strips(2, n, m, dtype)
+    longer = torch.sym_min(1, (n - 1) // 128)  # 0 or 1: than 128
+    return longer * _linear_strips(8, n, m, dtype) + (1 - longer) * _linear_strips(4, n, m, dtype)
+
+
+def _linear_strips(rows_per_thread, n, m, dtype):
+    snapshot = WARP * (rows_per_thread + 2) * dtype.itemsize
+    return _snapshots_and_edges(_ceil_div(n, WARP * rows_per_thread), m, 1, snapshot, dtype)
+
+
+def _snapshots_and_edges(strips, width, stage, snapshot, dtype):
+    chunks = _ceil_div(width + WARP, STEPS)
+    edges = (strips - 1) * (chunks - WARP // STEPS) * (2 * STEPS * dtype.itemsize + 8)
+    return strips * (_ceil_div(chunks, stage) - 1) * snapshot + _ceil_div(edges, 16) * 16

@@ -1,25 +1,38 @@
-// Which engine computes a forward pass that keeps nothing: linear tries every pair where there are warps enough to fill the
-// machine (with fewer its longer chains of instructions cost more than it saves), robust computes those that it rejects, in a
-// second launch whose blocks look at the pair's verdict first. All other passes are robust's alone.
+// Which engine computes a problem. Where the linear engine may take it, it tries every pair, and robust computes those that it
+// gives up, in a second launch whose blocks look at the pair's verdict first. All others are robust's alone.
 #pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
 
 #include "linear_strip.cuh"
 #include "robust_strip.cuh"
 
 namespace softdtw {
 
-enum class Verdict : int { kAccepted, kRejected };
-
 template <class S_, class Tile>
 struct LinearEngine {
   using S = S_;
   using T = typename S::Scalar;
-  static constexpr bool kIsLinear = true;
+  using Kept = LinearSaved<S>;
+  using Upwards = LinearFlows<S>;
+  static constexpr bool kIsLinear = true, kIsAhead = false;
+  // Blocks of four warps a multiprocessor that registers are given out for.
+  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 4 : 5;
+  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : S::kRows == 8 ? 3 : 4;
+  static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile>),
+                       kBackwardBytes = sizeof(LinearBackwardStage<S, Tile>);
 
   // False where the pair is given up.
   __device__ static bool forward(
-      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>&, T* value) {
-    return linear_forward_strip<S, LinearTile<S, Tile>>(problem, extent, job, value);
+      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
+    return linear_forward_strip<S, LinearTile<S, Tile>>(problem, extent, job, saved, value);
+  }
+  __device__ static void backward(
+      const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
+      const Kept& saved, const Upwards& flows) {
+    linear_backward_strip<S, LinearTile<S, Tile>>(problem, gradient, extent, job, saved, flows);
   }
 };
 
@@ -28,39 +41,96 @@ template <class S_, class Tile, bool kFewPairs = false>
 struct RobustEngine {
   using S = S_;
   using T = typename S::Scalar;
+  using Kept = Saved<S>;
+  using Upwards = Flows<S>;
   static constexpr bool kIsLinear = false;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
-  static constexpr int kStageBytes = RobustStage<S>::kBytes;  // a warp's, in backward
+  static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
+  static constexpr int kForwardBytes = 0, kBackwardBytes = RobustStage<S>::kBytes;  // of a warp's shared memory
 
   __device__ static bool forward(
-      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved, T* value) {
+      const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
     robust_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, value);
     return true;
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
-      const Saved<S>& saved, const Flows<S>& flows) {
+      const Kept& saved, const Upwards& flows) {
     robust_backward_strip<S, Tile, kIsAhead>(problem, gradient, extent, job, saved, flows);
   }
 };
 
-// Longer pairs could overflow the linear engine's exponents, which are ints; the factor of a larger penalty is not a number.
-constexpr int64_t kFullMachine = 2048, kLongestLinear = int64_t{1} << 22;
-constexpr double kLargestPenalty = 500;
+// Of longer pairs the first rows lie too far apart for what backward keeps.
+constexpr int64_t kLongestLinear = 2560;  // n + m
 
-template <class S>
-bool linear_applies(const Problem<typename S::Scalar>& problem, bool keeps) {
-  const Sizes<S> sizes(problem);
-  if (sizeof(typename S::Scalar) == 4 && !is_univariate(problem)) return false;
-  return !keeps && problem.batch * sizes.strips >= kFullMachine && problem.n + problem.m < kLongestLinear &&
-         !problem.warp_penalties && (problem.warp_penalty == 0 || !problem.gammas) &&
-         fabs(problem.warp_penalty * problem.scale) < kLargestPenalty;
+// Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
+template <typename T>
+bool linear_applies(const Problem<T>& problem) {
+  return (sizeof(T) == 8 || is_univariate(problem)) && problem.bandwidth < 0 && !problem.bandwidths &&
+         problem.warp_penalty == 0 && !problem.warp_penalties && problem.n + problem.m < kLongestLinear;
 }
 
-// The only tile of the linear engine: in float32 it takes series of one dimension alone, since with more, costs are dearer than
-// what the engine saves.
+// And whether it pays on the current device: not where float64 is slow.
+inline bool linear_pays() {
+  int device = 0, ratio = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio, device) == cudaSuccess && ratio <= 2;
+}
+
+// The rows per lane of the linear engine, and its tile, by the type of a null pointer.
+constexpr int64_t kLongRows = 128;
+
+template <typename T, class F>
+auto with_linear_engine(const Problem<T>& problem, F&& f) {
+  if constexpr (sizeof(T) == 8) {
+    using S = Shape<T, 2>;
+    return f(static_cast<LinearEngine<S, DenseTile<S>>*>(nullptr));
+  } else {
+    using Long = Shape<T, 8>;
+    using Short = Shape<T, 4>;
+    if (problem.n > kLongRows) return f(static_cast<LinearEngine<Long, UnivariateTile<Long, true>>*>(nullptr));
+    return f(static_cast<LinearEngine<Short, UnivariateTile<Short, true>>*>(nullptr));
+  }
+}
+
+// What forward saves for backward: the verdicts, where there may be any, and for every pair what its engine keeps.
 template <class S>
-using LinearTileOf = std::conditional_t<sizeof(typename S::Scalar) == 4, UnivariateTile<S, true>, DenseTile<S>>;
+struct SavedLayout {
+  using T = typename S::Scalar;
+
+  static int64_t verdict_bytes(const Problem<T>& problem) {
+    return linear_applies(problem) ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0;
+  }
+  static int64_t bytes_of_pair(const Problem<T>& problem) {
+    const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
+    if (!linear_applies(problem)) return robust;
+    return std::max(robust, with_linear_engine(problem, [&](auto engine) {
+                      using L = typename std::remove_pointer_t<decltype(engine)>::S;
+                      return LinearSaved<L>::bytes_of_pair(Sizes<L>(problem));
+                    }));
+  }
+  static int64_t bytes(const Problem<T>& problem) {
+    return verdict_bytes(problem) + problem.batch * bytes_of_pair(problem);
+  }
+  // Of an engine; nothing, if there is no memory.
+  template <class Engine>
+  static typename Engine::Kept kept(const Problem<T>& problem, void* saved) {
+    using Kept = typename Engine::Kept;
+    return saved == nullptr ? Kept()
+                            : Kept(
+                                  static_cast<char*>(saved) + verdict_bytes(problem), Sizes<typename Engine::S>(problem),
+                                  bytes_of_pair(problem));
+  }
+  // What flows between strips in backward.
+  static int64_t flow_bytes(const Problem<T>& problem) {
+    const int64_t robust = sizeof(T) * Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim);
+    if (!linear_applies(problem)) return robust;
+    return std::max(robust, with_linear_engine(problem, [&](auto engine) {
+                      using L = typename std::remove_pointer_t<decltype(engine)>::S;
+                      return LinearFlows<L>::bytes(problem.batch, Sizes<L>(problem), problem.dim);
+                    }));
+  }
+};
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
 // null pointer.
@@ -71,10 +141,11 @@ cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launc
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 
-// Launches a kernel of backward with its warps' shared memory.
-template <class Engine, class Kernel, class... Arguments>
-cudaError_t launch_backward(Kernel kernel, int64_t blocks, int warps, cudaStream_t stream, const Arguments&... arguments) {
-  const int bytes = warps * Engine::kStageBytes;
+// Launches a kernel with its warps' shared memory.
+template <class Kernel, class... Arguments>
+cudaError_t launch(
+    Kernel kernel, int64_t blocks, int warps, int bytes_per_warp, cudaStream_t stream, const Arguments&... arguments) {
+  const int bytes = warps * bytes_per_warp;
   if (bytes > 40 * 1024) {  // with the static part more than what needs no permission
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error != cudaSuccess) return error;

@@ -130,7 +130,7 @@ struct Hard {
     Layout at;
     at.tickets = 0;
     at.edges = padded((problem.batch * groups_of(problem, sizes) + 1) * sizeof(Progress));
-    at.ends = at.edges + padded(Edges<S>::bytes(problem.batch, 1, sizes.groups));
+    at.ends = at.edges + padded(Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
     at.steps = at.ends + padded(with_path ? problem.batch * sizeof(int) : 0);
     at.total = at.steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
     return at;
@@ -150,7 +150,7 @@ struct Hard {
       const cudaError_t error = cudaMemsetAsync(scratch, 0, at.edges, stream);
       if (error != cudaSuccess) return error;
     }
-    const Edges<S> edges(scratch + at.edges, problem.batch, 1, sizes.groups, true);
+    const auto edges = Edges<S>::rows(scratch + at.edges, sizes.groups);
     StepTable<S> table;
     table.words = reinterpret_cast<unsigned*>(scratch + at.steps);
     table.strips = sizes.strips;

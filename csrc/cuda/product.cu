@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(2 * kWarp * kForwardStrips, kForwardBlocks) pr
   Channel& channel = own_channel<false>();
   const Surroundings<S> around(extent, index);
   const StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
-  const int chunks = chunks_of<false>(around, saved.snapshots != nullptr);
+  const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
     // The chunk that left the slot's last batch behind.
     const int behind = batch - kBatches + kEarlyBatches;
@@ -187,12 +187,14 @@ cudaError_t launch(
 
 }  // namespace
 
-int64_t Products::saved_bytes(const Problem<float>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
+int64_t Products::saved_bytes(const Problem<float>& problem) {
+  return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+}
 
 int64_t Products::forward_scratch_bytes(const Problem<float>& problem, bool save) {
   const Sizes<S> sizes(problem);
   return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(problem, kForwardStrips, kForwardBytes)))) +
-         (save ? 0 : Edges<S>::bytes(problem.batch, 1, sizes.groups));
+         (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
 }
 
 int64_t Products::backward_scratch_bytes(const Problem<float>& problem) {
@@ -210,9 +212,8 @@ cudaError_t Products::forward(
   const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
   const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
   if (error != cudaSuccess) return error;
-  const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-  const Edges<S> edges =
-      saved != nullptr ? kept.edges : Edges<S>(static_cast<char*>(scratch) + bytes, problem.batch, 1, sizes.groups, true);
+  const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
+  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(static_cast<char*>(scratch) + bytes, sizes.groups);
   return launch(
       reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch,
       kForwardBlocks * kForwardStrips / strips, strips, kForwardBytes, stream, problem, value, kept, edges,
@@ -228,7 +229,7 @@ cudaError_t Products::backward(
   if (error != cudaSuccess) return error;
   char* const memory = static_cast<char*>(scratch);
   const Flows<S> flows(reinterpret_cast<float*>(memory + 2 * bytes), problem.batch, sizes);
-  const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
+  const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
   return launch(
       reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch,
       kBackwardBlocks * kBackwardStrips / strips, strips, kBackwardBytes, stream, problem, gradient, kept, flows,

@@ -28,7 +28,7 @@ __device__ void robust_forward_strip(
   Surroundings<S> around(extent, job.strip);
   around.pin_for_forward();
   const Strip<S>& strip = around.strip;
-  const bool keeps = saved.snapshots != nullptr;
+  const bool keeps = saved.memory != nullptr;
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);

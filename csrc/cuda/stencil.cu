@@ -13,10 +13,11 @@ namespace {
 
 constexpr int kMostWarps = 4;
 
+// `verdicts`: null where there is no linear engine beside the robust one.
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 4 : 2) stencil_forward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
-    Verdict* verdicts) {
+__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) stencil_forward(
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
+    Edges<S> edges, Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
@@ -46,12 +47,14 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) stencil_backward(
+__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, Flows<S> flows) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
+    typename Engine::Upwards flows, const Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
+  if (verdicts != nullptr && (verdicts[pair] == Verdict::kAccepted) != Engine::kIsLinear) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_backward(problem, gradient, pair);
   if (threadIdx.x == 0) words[warp] = 0;
@@ -73,63 +76,92 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, sizeof(typename S::Scalar) 
 }
 
 // Warps per pair: as many as there are strips, unless the pairs alone fill the machine.
-int warps_for(int64_t batch, int64_t strips) {
-  const int64_t wanted = batch >= 2048 ? 1 : batch >= 1024 ? 2 : batch >= 512 ? 4 : kMostWarps;
-  return static_cast<int>(strips < wanted ? strips : wanted);
+int warps_for(int64_t batch, int64_t strips, int least) {
+  const int64_t wanted = batch >= 2048 ? least : batch >= 1024 ? 2 : kMostWarps;
+  return static_cast<int>(std::min(strips, wanted));
+}
+
+template <class Engine, typename T>
+cudaError_t launch_forward(
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, Verdict* verdicts,
+    int least_warps, cudaStream_t stream) {
+  using S = typename Engine::S;
+  const Sizes<S> sizes(problem);
+  const int warps = warps_for(problem.batch, sizes.strips, least_warps);
+  const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
+  return launch(
+      stencil_forward<Engine>, problem.batch, warps, Engine::kForwardBytes, stream, problem, value, kept, edges, verdicts);
+}
+
+template <class Engine, typename T>
+cudaError_t launch_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch,
+    const Verdict* verdicts, cudaStream_t stream) {
+  const Sizes<typename Engine::S> sizes(problem);
+  return launch(
+      stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips, Engine::kIsLinear ? 2 : 1),
+      Engine::kBackwardBytes, stream, problem, gradient, kept, typename Engine::Upwards(scratch, problem.batch, sizes),
+      verdicts);
 }
 
 template <class S>
 struct Stencil {
   using T = typename S::Scalar;
+  using Layout = SavedLayout<S>;
 
-  static int64_t saved_bytes(const Problem<T>& problem) { return Saved<S>::bytes(problem.batch, Sizes<S>(problem)); }
+  static int64_t saved_bytes(const Problem<T>& problem) { return Layout::bytes(problem); }
 
   static int64_t row_bytes(const Problem<T>& problem) {
-    return Edges<S>::bytes(problem.batch, 1, Sizes<S>(problem).groups);
+    return Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
   }
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
-    return save ? 0 : row_bytes(problem) + problem.batch * sizeof(Verdict);
+    return save ? 0 : row_bytes(problem) + Layout::verdict_bytes(problem);
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    return sizeof(T) * (table_scalars(problem) + Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim));
+    return sizeof(T) * table_scalars(problem) + Layout::flow_bytes(problem);
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    const Sizes<S> sizes(problem);
-    const unsigned blocks = static_cast<unsigned>(problem.batch);
-    const int warps = warps_for(problem.batch, sizes.strips);
-    const Saved<S> kept = saved != nullptr ? Saved<S>(saved, problem.batch, sizes) : Saved<S>();
-    const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>(scratch, problem.batch, 1, sizes.groups, true);
     Verdict* verdicts = nullptr;
-    if (linear_applies<S>(problem, saved != nullptr)) {
-      verdicts = reinterpret_cast<Verdict*>(static_cast<char*>(scratch) + row_bytes(problem));
-      stencil_forward<LinearEngine<S, LinearTileOf<S>>>
-          <<<blocks, dim3(kWarp, warps), 0, stream>>>(problem, value, kept, edges, verdicts);
-      const cudaError_t error = cudaGetLastError();
+    if (linear_applies(problem) && linear_pays()) {
+      verdicts = static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem));
+      const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
+        using Engine = std::remove_pointer_t<decltype(engine)>;
+        return launch_forward<Engine>(
+            problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, 2, stream);
+      });
       if (error != cudaSuccess) return error;
     }
-    // A few rejected pairs leave the machine idle: two warps shorten their time, and cost little where there are many.
-    const int robust_warps = verdicts != nullptr && sizes.strips > 1 ? std::max(warps, 2) : warps;
     return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-      stencil_forward<Engine><<<blocks, dim3(kWarp, robust_warps), 0, stream>>>(problem, value, kept, edges, verdicts);
-      return cudaGetLastError();
+      // A few rejected pairs leave the machine idle: two warps shorten their time, and cost little where there are many.
+      return launch_forward<Engine>(
+          problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, verdicts != nullptr ? 2 : 1,
+          stream);
     });
   }
 
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
-    const Sizes<S> sizes(problem);
     T* const table = static_cast<T*>(scratch);
-    const Flows<S> flows(table + table_scalars(problem), problem.batch, sizes);
-    const Saved<S> kept(const_cast<void*>(saved), problem.batch, sizes);
+    void* const flows = table + table_scalars(problem);
+    void* const memory = const_cast<void*>(saved);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
+      const Verdict* verdicts = nullptr;
+      if (linear_applies(problem) && linear_pays()) {
+        verdicts = static_cast<const Verdict*>(saved);
+        const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
+          using Engine = std::remove_pointer_t<decltype(engine)>;
+          return launch_backward<Engine>(
+              problem, target, Layout::template kept<Engine>(problem, memory), flows, verdicts, stream);
+        });
+        if (error != cudaSuccess) return error;
+      }
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
-            stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips), stream, problem, target, kept,
-            flows);
+            problem, target, Layout::template kept<Engine>(problem, memory), flows, verdicts, stream);
       });
     });
   }

@@ -135,6 +135,7 @@ __device__ __forceinline__ void store_alignment(
 template <class S>
 struct UnivariateSink {
   using T = typename S::Scalar;
+  static constexpr bool kUnivariate = true;
   T* const dx;
   T* const dy;
   const Columns columns;
@@ -182,9 +183,10 @@ struct UnivariateSink {
     rows[k] = DeviceMath<T>::fma(e, difference, rows[k]);
     column = DeviceMath<T>::fma(e, difference, column);
   }
-  __device__ __forceinline__ void step(int t) {
+  __device__ __forceinline__ void step(int t) { step(t, from_below[t]); }
+  __device__ __forceinline__ void step(int t, T from_strip_below) {
     const T from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
-    carry = DeviceMath<T>::fma(column, -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
+    carry = DeviceMath<T>::fma(column, -scale, lane == kWarp - 1 ? from_strip_below : from_lane_below);
     column = 0;
     if (t < left_to) line[t] = carry;
   }
@@ -202,6 +204,7 @@ struct UnivariateSink {
 template <class S>
 struct DenseSink {
   using T = typename S::Scalar;
+  static constexpr bool kUnivariate = false;
   const Problem<T>& problem;
   const Gradient<T>& gradient;
   const Extent& extent;

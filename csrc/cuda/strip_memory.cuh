@@ -46,29 +46,33 @@ struct Edge {
   __device__ __forceinline__ T* group(int g) const { return entries + static_cast<int64_t>(g) * 2 * S::kSteps; }
 };
 
-// Edges of all pairs, either every strip's or a single row per pair that holds every strip's edge in turn. Groups count from
-// the strip's first column in the first case and from column 0 in the second.
+// Edges of all pairs, `stride` bytes apart, either every strip's or a single row per pair that holds every strip's edge in turn.
+// Groups count from the strip's first column in the first case and from column 0 in the second.
 template <class S>
 struct Edges {
   using T = typename S::Scalar;
-  T* entries = nullptr;
-  double* references = nullptr;
-  int64_t slots = 0, length = 0;  // edges per pair, groups per edge
+  char* memory = nullptr;
+  int64_t slots = 0, length = 0, stride = 0;  // edges per pair, groups per edge
   bool in_turn = false;
 
-  static int64_t bytes(int64_t batch, int64_t slots, int64_t length) {
-    return batch * slots * length * (2 * S::kSteps * sizeof(T) + sizeof(double));
+  static int64_t bytes_of_pair(int64_t slots, int64_t length) {
+    return (slots * length * (2 * S::kSteps * sizeof(T) + sizeof(double)) + 15) / 16 * 16;
   }
   Edges() = default;
-  Edges(void* memory, int64_t batch, int64_t slots_, int64_t length_, bool in_turn_)
-      : entries(static_cast<T*>(memory)),
-        references(reinterpret_cast<double*>(entries + batch * slots_ * length_ * 2 * S::kSteps)),
-        slots(slots_),
-        length(length_),
-        in_turn(in_turn_) {}
+  Edges(void* memory_, int64_t slots_, int64_t length_, int64_t stride_)
+      : memory(static_cast<char*>(memory_)), slots(slots_), length(length_), stride(stride_) {}
+  // A row per pair.
+  static int64_t bytes_of_rows(int64_t batch, int64_t length) { return batch * bytes_of_pair(1, length); }
+  static Edges rows(void* memory, int64_t length) {
+    Edges edges(memory, 1, length, bytes_of_pair(1, length));
+    edges.in_turn = true;
+    return edges;
+  }
 
   __device__ Edge<S> of(int64_t pair, int index, const Strip<S>& strip) const {
-    const int64_t first = in_turn ? pair * length + strip.first_column / S::kSteps : (pair * slots + index) * length;
+    T* const entries = reinterpret_cast<T*>(memory + pair * stride);
+    double* const references = reinterpret_cast<double*>(entries + slots * length * 2 * S::kSteps);
+    const int64_t first = in_turn ? strip.first_column / S::kSteps : index * length;
     return {entries + first * 2 * S::kSteps, references + first};
   }
 };
@@ -189,30 +193,30 @@ struct Snapshot {
   }
 };
 
-// Forward's saved state: the snapshots of every stage but the first, whose start is known, and the edges of all strips but the
-// last. Without a band or lengths every byte is written.
+// Forward's saved state, `stride` bytes a pair: the snapshots of every stage but the first, whose start is known, and the edges
+// of all strips but the last. Without a band or lengths every byte is written.
 template <class S>
 struct Saved {
-  char* snapshots = nullptr;
+  char* memory = nullptr;
   Edges<S> edges;
-  int64_t strips = 0, stages = 0;
+  int64_t stages = 0, stride = 0;
 
   static int64_t stages_of(const Sizes<S>& sizes) { return (sizes.chunks + S::kStage - 1) / S::kStage; }
-  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
-    return batch * sizes.strips * (stages_of(sizes) - 1) * Snapshot<S>::kBytes +
-           Edges<S>::bytes(batch, sizes.strips - 1, sizes.chunks - S::kSkewChunks);
+  static int64_t snapshot_bytes(const Sizes<S>& sizes) {
+    return sizes.strips * (stages_of(sizes) - 1) * Snapshot<S>::kBytes;
+  }
+  static int64_t bytes_of_pair(const Sizes<S>& sizes) {
+    return snapshot_bytes(sizes) + Edges<S>::bytes_of_pair(sizes.strips - 1, sizes.chunks - S::kSkewChunks);
   }
   Saved() = default;
-  Saved(void* memory, int64_t batch, const Sizes<S>& sizes)
-      : snapshots(static_cast<char*>(memory)), strips(sizes.strips), stages(stages_of(sizes)) {
-    edges = Edges<S>(
-        snapshots + batch * strips * (stages - 1) * Snapshot<S>::kBytes, batch, strips - 1, sizes.chunks - S::kSkewChunks,
-        false);
+  Saved(void* memory_, const Sizes<S>& sizes, int64_t stride_)
+      : memory(static_cast<char*>(memory_)), stages(stages_of(sizes)), stride(stride_) {
+    edges = Edges<S>(memory + snapshot_bytes(sizes), sizes.strips - 1, sizes.chunks - S::kSkewChunks, stride);
   }
 
   // Stages count from 1.
   __device__ __forceinline__ char* stage(int64_t pair, int strip, int stage) const {
-    return snapshots + ((pair * strips + strip) * (stages - 1) + stage - 1) * Snapshot<S>::kBytes;
+    return memory + pair * stride + (strip * (stages - 1) + stage - 1) * Snapshot<S>::kBytes;
   }
 };
 
@@ -228,8 +232,11 @@ struct Flows {
   static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
     return batch * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
   }
-  Flows(T* memory, int64_t batch, const Sizes<S>& sizes)
-      : values(memory), carries(memory + batch * sizes.groups * S::kSteps), strips(sizes.strips), groups(sizes.groups) {}
+  Flows(void* memory, int64_t batch, const Sizes<S>& sizes)
+      : values(static_cast<T*>(memory)),
+        carries(values + batch * sizes.groups * S::kSteps),
+        strips(sizes.strips),
+        groups(sizes.groups) {}
 
   __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
     return carries + (pair * strips + strip) * dim * kWarp;

@@ -193,7 +193,7 @@ struct UnivariateTile {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
-  T reach = 0, x_lowest, x_highest, origin = 0, factor;
+  T reach = 0, farthest = 0, x_lowest, x_highest, origin = 0, factor;  // farthest: of x and y here, from the origin
   const T* line;
   const int64_t stride;
   const int last;
@@ -231,6 +231,7 @@ struct UnivariateTile {
     }
     reach = greater(x_highest - lowest, highest - x_lowest);
     reach *= reach;
+    farthest = greater(greater(-x_lowest, x_highest), greater(-lowest, highest));
   }
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
