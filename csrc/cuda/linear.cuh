@@ -1,44 +1,71 @@
-// The linear engine: equations (2), (3) and (4) in float64 with one exponent a row. The fastest one, for problems without a band
-// or a penalty whose costs stay within its range; robust.cuh computes the pairs that it gives up, in the same call.
+// The linear engine: equations (2), (3) and (4) as they stand, with one exponent a row. The fastest one, for problems without a
+// band or a penalty whose costs stay within its range; robust.cuh computes the pairs that it gives up, in the same call.
 //
 // A lane holds each of its rows as a' 2^e. What a row takes from the row above is multiplied by f, 2 to the difference of their
-// e. A cell is then one exponential of float32 (or float64, where the problem is), one multiplication and two additions of
-// positive numbers,
+// e. A cell is then one exponential, two multiplications and two additions of positive numbers,
 //     s = left + f (up + diag),  a = w s,
 // and its relative error stays near that of the exponential. In reverse, with r = w v and v the sum of the successors' r,
-//     v = right + f (down + diag),  r = w v,  E = s r,
+//     v = right + f (down + diag),  r = w v,  E = a v,
 // where r is relative to 2^-e of its row, so that E needs no factor, and f is that of the row below. r knows nothing of a: what
 // a was rounded by is the error of one E, and does not travel on.
 //
-// What could go wrong is range alone. There are two sweeps. The plain one keeps the rows' units for a chunk, after it has been
-// shown that every entry of the table will be in [2^kLowest, infinity) in its row's unit:
-// - An entry is at least its left neighbour times w. Where the chunk and the column before it are in the table, every entry of
-//   a row is therefore at least the first, which is 1 or more, times kSteps weights, none of which is below 2^-kDeepest.
-// - Lanes that begin with column 0 in the chunk have their last row looked at there, the smallest entry of that column
-//   (kLowestFirst). Left of the table nothing is reached, and entries are 0.
-// - The units of neighbouring rows differ by no more than a factor can hold. A row may be further below the next one, and its
-//   factor 0, if after the chunk its entries turn out to have been less than 2^-kFarBelow of the next row's (are_negligible:
-//   an entry is at most the chunk's last, divided by the weights since).
-// - Infinity and NaN stay in their row, since no weight is 0: a look at the rows after the chunk finds them.
-// - What is flushed to zero on its way into an entry is below 2^-1022, less than 2^-22 of 2^kLowest, and, with gradual underflow,
-//   rounded by 2^-1074, less than 2^-74 of the entry: all terms of the entry share every continuation.
-// - In reverse E <= 1 and s >= 2^kLowest bound every r by 2^-kLowest; those that come from the chunk to the right in its units
-//   are looked at in this chunk's. What is lost of r below 2^-1074 times s below 2^1024 is less than 2^-50 of E.
-// The careful sweep takes any chunk for which this fails: every number has an exponent of its own (wide.cuh), and nothing can
-// leave its range. A pair is given up as a whole where a cost is beyond kDeepestCareful, or many are beyond kDeepest, or its rows
-// are so far apart that what backward keeps cannot hold them (kFarthestUnits), or its series are so far from their origin that
-// moving them there would round their differences by too much (kFarthest).
+// What could go wrong is range alone. There are three sweeps of a chunk, each tried where the one before does not hold:
+// - kPlain: in the problem's own type, for chunks inside the table. Every row begins near 2^kRenewed.
+// - kWide: in float64, also for chunks in which lanes enter the table, or which hold its last cell.
+// - kCareful: every number has an exponent of its own (wide.cuh), and nothing can leave its range.
+// The first two hold if, looked at afterwards, every entry was at least 2^kLowest in its row's unit and no row became infinite:
+// - Infinity and NaN stay in their row, since no weight of a row that keeps above 2^kLowest is 0: the last column shows them.
+// - What is flushed to zero on its way into an entry a = w s, with gradual underflow, is at most three times 2^(kLowest - 48) of s
+//   itself, since s >= a: all terms of the entry share every continuation. (The factors are powers of two within the range, by
+//   `fits`, or, in kWide, 0 where `are_negligible` shows afterwards that what they stand for was below 2^-kFarBelow of s.)
+// - In reverse E <= 1 and a >= 2^kLowest bound v by 2^-kLowest, and r with it. What is lost of r, half a unit of gradual
+//   underflow, is times a what E loses: at most 2^-22 in float32, as much as rounding an E of 1 does.
+// - From one chunk to the next a row's unit moves by no more than its entries did in the chunk, that is, by less than the range.
+// A pair is given up as a whole where a cost is beyond kDeepestCareful, or too many chunks are not plain, or its rows are so far
+// apart that what backward keeps cannot hold them (kFarthestUnits), or its series are so far from their origin that moving them
+// there would round their differences by too much (kFarthest).
 #pragma once
+
+#include <climits>
 
 #include "tile.cuh"
 #include "wide.cuh"
 
 namespace softdtw {
 
-constexpr int kLowest = -1000, kLargestShift = 700, kFarBelow = 74, kLowestFirst = kLowest + 300;
-constexpr int kFarthestUnits = 30000;
-// When a plain chunk begins, a row is in [1, 2^kWindowHigh], or is renewed, to be near 2^kRenewed.
-constexpr int kWindowHigh = 300, kRenewed = 200;
+// How a chunk is swept.
+constexpr int kPlain = 0, kWide = 1, kCareful = 2;
+
+constexpr int kFarBelow = 40, kLowestBesideFar = -60, kFarthestUnits = 30000;
+
+// What a plain sweep may count on in its type. `word` orders as positive numbers do.
+template <typename Number>
+struct Range;
+
+template <>
+struct Range<float> {
+  static constexpr int kBias = 127, kLowest = -100, kRenewed = 20, kLargestShift = 126;
+  static constexpr int kExponentShift = 23, kInfinity = 0x7f800000;
+
+  __device__ __forceinline__ static int word(float a) { return __float_as_int(a); }
+};
+
+template <>
+struct Range<double> {
+  static constexpr int kBias = softdtw::kBias, kLowest = -900, kRenewed = 50, kLargestShift = 700;
+  static constexpr int kExponentShift = 20, kInfinity = 0x7ff00000;
+
+  __device__ __forceinline__ static int word(double a) { return __double2hiint(a); }
+};
+
+// 2^e, |e| <= kLargestShift.
+template <typename Number>
+__device__ __forceinline__ Number scaling_factor(int e) {
+  if constexpr (sizeof(Number) == 4)
+    return __int_as_float((e << 23) + (127 << 23));
+  else
+    return __hiloint2double((e << 20) + (kBias << 20), 0);
+}
 
 // The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127.
 __device__ __forceinline__ double widen(float a) {
@@ -60,8 +87,26 @@ struct LinearStage {
   using T = typename S::Scalar;
   static constexpr int kPerColumn = Tile::kUnivariate ? 1 : S::kRows;  // a lane's scalars: of y, or costs
   T costs[S::kSteps][kPerColumn][kWarp];
-  double entries[S::kSteps];
-  int units[S::kSteps];  // of the entries
+  T plain[S::kSteps];      // the columns for a plain sweep
+  double wide[S::kSteps];  // and for the others
+  int units[S::kSteps];    // of the latter
+
+  template <typename Number>
+  __device__ __forceinline__ Number entry(int t) const {
+    if constexpr (sizeof(Number) == sizeof(T))
+      return plain[t];
+    else
+      return wide[t];
+  }
+  __device__ __forceinline__ void set_entry(int t, T for_plain, double for_others, int unit) {
+    plain[t] = for_plain;
+    wide[t] = for_others;
+    units[t] = unit;
+  }
+  // Where there is no strip above or below, or it has no columns left.
+  __device__ __forceinline__ void clear_entries(int lane) {
+    if (lane < S::kSteps) set_entry(lane, 0, 0, 0);
+  }
 };
 
 // The weights of a tile, of which `Tile` has the costs.
@@ -71,15 +116,12 @@ struct LinearTile : Tile_ {
   using Tile = Tile_;
   using Stage = LinearStage<S, Tile>;
   static constexpr T kFarthest = 32;  // from the origin, in units of which the square is a factor of 2 in w
-  static constexpr T kDeepest = 110, kDeepestCareful = 900;
-  // A careful sweep costs several times a plain one, and, in float32, more than the robust engine: a pair that needs many is given
-  // up.
-  static constexpr int kTooManyDeepLanes = sizeof(T) == 4 ? 8 : kWarp + 1, kPatience = sizeof(T) == 4 ? 8 : 1 << 24;
+  static constexpr T kDeepest = sizeof(T) == 4 ? 240 : 900, kDeepestCareful = 900;  // of a wide and of a careful sweep
   Stage& stage;
   const int lane;
   const T scale;
-  T deepest = 0;          // a bound on the exponents of the weights
   bool is_exact = false;  // enough, and no cost is negative or not a number
+  T largest = 0;          // of the tile's exponents, where they come from any number of dimensions
 
   __device__ LinearTile(
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane_, Stage& stage_)
@@ -94,25 +136,37 @@ struct LinearTile : Tile_ {
   }
   // The costs of a chunk as exponents.
   __device__ __forceinline__ void use(const Place<S>& place) {
-    Tile::use(place);
     if constexpr (Tile::kUnivariate) {
-      deepest = this->reach;
-      is_exact = deepest <= kDeepestCareful && this->farthest <= kFarthest;
+      this->take_columns();
+      T farthest = greater(-this->x_lowest, this->x_highest);
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) stage.costs[t][0][lane] = this->y[t];
+      for (int t = 0; t < S::kSteps; ++t) {
+        farthest = greater(farthest, DeviceMath<T>::abs(this->y[t]));
+        stage.costs[t][0][lane] = this->y[t];
+      }
+      is_exact = farthest <= kFarthest;
     } else {
-      deepest = 0;
+      Tile::use(place);
+      largest = 0;
       bool positive = true;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t)
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) {
           const T exponent = this->costs[k][t] * scale;
-          deepest = max(deepest, exponent);
+          largest = max(largest, exponent);
           positive = positive && exponent >= 0;
           stage.costs[t][k][lane] = exponent;
         }
-      is_exact = this->reach < T(INFINITY) && deepest <= kDeepestCareful && positive;
+      is_exact = this->reach < T(INFINITY) && largest <= kDeepestCareful && positive;
+    }
+  }
+  // A bound on the exponents of the chunk's weights.
+  __device__ __forceinline__ T deepest() {
+    if constexpr (!Tile::kUnivariate) return largest;
+    else {
+      this->find_reach();
+      return this->reach;
     }
   }
 
@@ -132,7 +186,15 @@ struct LinearTile : Tile_ {
         return tile.stage.costs[t][k][tile.lane];
       }
     }
-    __device__ __forceinline__ double weight(int k) const { return widen(DeviceMath<T>::exp2(-exponent(k))); }
+    template <typename Number>
+    __device__ __forceinline__ Number weight(int k) const {
+      if constexpr (sizeof(Number) == sizeof(T)) {
+        return DeviceMath<T>::exp2(-exponent(k));
+      } else {  // down to 2^-kDeepest
+        const double root = widen(DeviceMath<T>::exp2(T(-0.5) * exponent(k)));
+        return root * root;
+      }
+    }
     // For exponents of up to kDeepestCareful.
     __device__ __forceinline__ Wide careful_weight(int k) const {
       const T all = exponent(k), whole = DeviceMath<T>::round(all);
@@ -142,184 +204,253 @@ struct LinearTile : Tile_ {
   __device__ __forceinline__ Column column(int t) const { return {*this, t, stage.costs[t][0][lane]}; }
 };
 
-template <class S>
+// A lane between two columns. Where the type is the problem's, units may be any; before a chunk they are renewed.
+template <class S, typename Number = typename S::Scalar>
 struct LinearLane {
-  double left[S::kRows];   // the lane's rows at the column it has just left
+  using Limits = Range<Number>;
+  Number left[S::kRows];   // the lane's rows at the column it has just left
   int exponent[S::kRows];  // their units
-  double diag;             // the row above them, one column before
-  int above;               // its unit; in a plain chunk that of the lane above's last row, or of the edge
+  Number diag;             // the row above them, one column before
+  int above;               // its unit; once it has become one, that of the lane above's last row, or of the edge
 
+  __device__ __forceinline__ LinearLane() {}
+  template <typename Other>
+  __device__ __forceinline__ explicit LinearLane(const LinearLane<S, Other>& other) : diag(other.diag), above(other.above) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) left[k] = other.left[k], exponent[k] = other.exponent[k];
+  }
   // Nothing is reached, but the upper left corner.
-  __device__ __forceinline__ void start(double corner) {
+  __device__ __forceinline__ void start(Number corner) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) left[k] = 0, exponent[k] = kNoExponent;
     diag = corner;
     above = 0;
   }
-  // The high words of the largest and the smallest row, which order as the numbers do; unsigned, since a NaN may have a sign.
-  __device__ __forceinline__ unsigned highest() const {
-    unsigned word = __double2hiint(left[0]);
+  // Numbers of [1, 2), or 0.
+  __device__ __forceinline__ void take(const Wide (&rows)[S::kRows], const Wide& corner) {
 #pragma unroll
-    for (int k = 1; k < S::kRows; ++k) word = max(word, static_cast<unsigned>(__double2hiint(left[k])));
-    return word;
+    for (int k = 0; k < S::kRows; ++k) left[k] = static_cast<Number>(rows[k].a), exponent[k] = rows[k].e;
+    diag = static_cast<Number>(corner.a);
+    above = corner.e;
   }
-  __device__ __forceinline__ unsigned lowest() const {
-    unsigned word = __double2hiint(left[0]);
-#pragma unroll
-    for (int k = 1; k < S::kRows; ++k) word = min(word, static_cast<unsigned>(__double2hiint(left[k])));
-    return word;
-  }
-  // False if a row has no unit.
-  __device__ __forceinline__ bool renew() {
-    bool all = true;
+  __device__ __forceinline__ Wide row(int k) const { return Wide::of(left[k], exponent[k]); }
+  __device__ __forceinline__ Wide corner() const { return Wide::of(diag, above); }
+
+  // Gives every row, none of which is 0, a unit of which it is about 2^kRenewed.
+  __device__ __forceinline__ void renew() {
+    constexpr int kShift = Limits::kExponentShift, kWord = (Limits::kBias + Limits::kRenewed) << kShift;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      all = all && left[k] > 0;
-      if (left[k] > 0) exponent[k] += split_exponent(left[k]) - kRenewed;
-      left[k] *= power_of_two(kRenewed);
+      const int word = Limits::word(left[k]);
+      exponent[k] += (word >> kShift) - (Limits::kBias + Limits::kRenewed);
+      const int renewed = (word & ((1 << kShift) - 1)) | kWord;
+      if constexpr (sizeof(Number) == 4)
+        left[k] = __int_as_float(renewed);
+      else
+        left[k] = __hiloint2double(renewed, __double2loint(left[k]));
     }
-    return all;
   }
-  // Takes over the unit of the row above.
-  __device__ __forceinline__ void become(int unit_above) {
-    diag = Scaling(above - unit_above)(diag);
+  // The same where rows may be 0: lanes that no path has reached yet take the unit of the nearest lane above that one has, or of
+  // the edge above, `top_unit`.
+  __device__ __forceinline__ void renew_and_adopt(int lane, int top_unit) {
+    const bool reached = left[S::kRows - 1] > 0;
+    if (reached) renew();
+    int unit = lane == 0 && !reached ? top_unit : exponent[S::kRows - 1];
+    const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
+    unit = __shfl_sync(kAllLanes, unit, 31 - __clz(lanes & ((2u << lane) - 1u)));
+    if (reached) return;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) exponent[k] = unit;
+  }
+  // Takes over the unit of the row above. False where the row above does not fit into it.
+  __device__ __forceinline__ bool become(int unit_above) {
+    const int shift = above - unit_above;
     above = unit_above;
+    if (diag == 0) return true;
+    if constexpr (sizeof(Number) == 4) {
+      diag *= scaling_factor<Number>(shift);
+      return abs(shift) <= Limits::kLargestShift;
+    } else {
+      diag = Scaling(shift)(diag);
+      return true;
+    }
   }
   // What the unit of a row's neighbour above exceeds its own by.
   __device__ __forceinline__ int shift(int k) const { return (k > 0 ? exponent[k > 0 ? k - 1 : 0] : above) - exponent[k]; }
-  // Whether factors can hold the shifts; and whether some rows are so far below the next one that theirs may become 0.
-  __device__ __forceinline__ bool has_factors(bool& some_are_far) const {
-    bool all = abs(shift(0)) <= kLargestShift;
-    some_are_far = false;
-#pragma unroll
-    for (int k = 1; k < S::kRows; ++k) {
-      all = all && shift(k) <= kLargestShift;
-      some_are_far = some_are_far || shift(k) < -kLargestShift;
-    }
-    return all;
-  }
-  // After a chunk, whether what such rows handed down was next to nothing.
+  // After a chunk, whether what rows handed down whose factors are 0 was next to nothing: an entry is at most the chunk's last,
+  // divided by the weights since.
   __device__ __forceinline__ bool are_negligible(int deepest) const {
     bool all = true;
 #pragma unroll
     for (int k = 1; k < S::kRows; ++k) {
-      const int last = (__double2hiint(left[k - 1]) >> 20) - kBias;
-      all = all && (shift(k) >= -kLargestShift || shift(k) + last + 2 * S::kSteps * deepest + kFarBelow <= 0);
+      const int last = (Limits::word(left[k - 1]) >> Limits::kExponentShift) - Limits::kBias;
+      all = all && (shift(k) >= -Limits::kLargestShift || shift(k) + last + 2 * S::kSteps * deepest + kFarBelow <= 0);
     }
     return all;
   }
-  // How far units are from that of the lane's first row; rows that are not reached have none.
+  // Whether units are near enough to that of the lane's first row; rows that are not reached have none.
   __device__ __forceinline__ bool is_compact() const {
     int farthest = diag > 0 && left[0] > 0 ? abs(above - exponent[0]) : 0;
 #pragma unroll
     for (int k = 1; k < S::kRows; ++k) farthest = max(farthest, left[k] > 0 ? abs(exponent[k] - exponent[0]) : 0);
     return farthest <= kFarthestUnits;
   }
-};
-
-__device__ __forceinline__ bool is_finite_word(unsigned high) { return high < (2u * kBias + 1) << 20; }
-__device__ __forceinline__ bool is_in_window(unsigned lowest, unsigned highest) {
-  return lowest >= kBias << 20 && highest < (kBias + kWindowHigh) << 20;
-}
-
-// What the rows of a lane multiply with what they take from the row above, for a chunk.
-template <class S>
-struct Factors {
-  double row[S::kRows];
-
-  __device__ __forceinline__ explicit Factors(const LinearLane<S>& state) {
+  __device__ __forceinline__ bool is_finite() const { return is_below(Limits::kBias + 1); }
+  __device__ __forceinline__ bool is_below(int exponent) const {
+    unsigned highest = Limits::word(left[0]);  // unsigned, since a NaN may have a sign
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k)
-      row[k] = power_of_two((k > 0 ? state.exponent[k > 0 ? k - 1 : 0] : state.above) - state.exponent[k]);
+    for (int k = 1; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(Limits::word(left[k])));
+    return highest < static_cast<unsigned>(Limits::kBias + exponent) << Limits::kExponentShift;
   }
 };
 
-// (2) over a chunk, the plain sweep. `has_top`: lane 0 finds the edge above in the stage. `visit(t, bottom)` returns what sees
-// the cells of a column, as cell(k, s), of which `bottom` is the entry of the lane's last row before it; `after(t)` is called
-// after a column.
-template <int kUnroll, class S, class Tile, class Visit, class After>
+// What the rows of a lane multiply with what they take from the row above, for a chunk. kMayBeFar: a row may be so far below the
+// next one that its factor is 0.
+template <class S, typename Number, bool kMayBeFar>
+struct Factors {
+  using Limits = Range<Number>;
+  Number row[S::kRows];
+  bool fit;  // whether these are the factors
+  bool some_are_far = false;
+  unsigned far_units = 0;  // how far below the next ones the rows left out are, in 16 bits each
+
+  __device__ __forceinline__ Factors() {}
+  __device__ __forceinline__ Factors(const int (&units)[S::kRows], int above) {
+    int lowest = above - units[0], highest = lowest;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const int shift = (k > 0 ? units[k > 0 ? k - 1 : 0] : above) - units[k];
+      highest = max(highest, shift);
+      if constexpr (kMayBeFar) {
+        row[k] = power_of_two(shift);
+        if (k > 0) some_are_far = some_are_far || shift < -Limits::kLargestShift;
+      } else {
+        row[k] = scaling_factor<Number>(shift);
+        lowest = min(lowest, shift);
+      }
+    }
+    fit = highest <= Limits::kLargestShift && lowest >= -Limits::kLargestShift;
+  }
+  // For the lane of the pair's first rows, in a plain sweep of float32: makes the factors of rows 0 that are far above the row
+  // above. Nothing is above the first row, so no row that hands down to a far one rises by more than the factors in between say
+  // (`rise`, in a chunk's steps); what is left out is less than 2^-kFarBelow of 2^kLowestBesideFar.
+  __device__ __forceinline__ void leave_far_rows_out(const int (&units)[S::kRows]) {
+    constexpr int kAtFirst = Limits::kRenewed + 1, kSteps = 4;  // 2^kSteps: twice the columns of a chunk
+    static_assert(1 << kSteps == 2 * S::kSteps);
+    int rise = kAtFirst;
+    fit = true;
+#pragma unroll
+    for (int k = 1; k < S::kRows; ++k) {
+      const int shift = units[k - 1] - units[k];
+      fit = fit && shift <= Limits::kLargestShift;
+      if (shift >= -Limits::kLargestShift) {
+        rise = max(kAtFirst, rise + shift + kSteps) + 1;
+        continue;
+      }
+      fit = fit && shift + rise + 1 <= kLowestBesideFar - kFarBelow && far_units < 1u << 16 && shift > -(1 << 16);
+      far_units = far_units << 16 | static_cast<unsigned>(-shift);
+      row[k] = 0;
+      rise = kAtFirst;
+    }
+  }
+};
+
+// The smallest of a chunk's entries, as the word of one.
+template <typename Number>
+struct Lowest {
+  int word = INT_MAX;
+
+  __device__ __forceinline__ void meet(Number a) { word = min(word, Range<Number>::word(a)); }
+  __device__ __forceinline__ bool is_enough() const { return is_above(Range<Number>::kLowest); }
+  __device__ __forceinline__ bool is_above(int exponent) const {
+    return word >= (Range<Number>::kBias + exponent) << Range<Number>::kExponentShift;
+  }
+};
+
+// (2) over a chunk. Lane 0 finds the edge above in the stage. `visit(t, bottom)` returns what sees the cells of a column, as
+// cell(k, a), of which `bottom` is the entry of the lane's last row before it; `after(t)` is called after a column. Columns left
+// of step `first` are left of the table: nothing reaches them.
+template <int kUnroll, class S, typename Number, bool kMayBeFar, class Tile, class Visit, class After>
 __device__ __forceinline__ void sweep_linear(
-    const Tile& tile, bool has_top, const Factors<S>& factors, LinearLane<S>& state, Visit&& visit, After&& after) {
+    const Tile& tile, const Factors<S, Number, kMayBeFar>& factors, int first, LinearLane<S, Number>& state,
+    Lowest<Number>& lowest, Visit&& visit, After&& after) {
 #pragma unroll(kUnroll)
   for (int t = 0; t < S::kSteps; ++t) {
-    const double bottom = state.left[S::kRows - 1];
-    double up = shuffle_up(bottom);
-    if (tile.lane == 0) up = has_top ? tile.stage.entries[t] : 0;
+    const Number bottom = state.left[S::kRows - 1];
+    Number up = shuffle_up(bottom);
+    if (tile.lane == 0) up = tile.stage.template entry<Number>(t);
     const auto column = tile.column(t);
     auto cell = visit(t, bottom);
-    double diag = state.diag;
+    Number diag = state.diag;
     state.diag = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      const double left = state.left[k];
+      const Number left = state.left[k];
       // left and diag come from the column before, so their sum is off the chain that runs down the rows.
-      const double s = fma(factors.row[k], up, fma(factors.row[k], diag, left));
-      cell(k, s);
-      state.left[k] = up = column.weight(k) * s;
+      const Number s = DeviceMath<Number>::fma(factors.row[k], up, DeviceMath<Number>::fma(factors.row[k], diag, left));
+      state.left[k] = up = column.template weight<Number>(k) * s;
+      if (!kMayBeFar || t >= first) lowest.meet(up);
+      cell(k, up);
       diag = left;
     }
     after(t);
   }
 }
 
-// Gives lanes that no path has reached yet the unit of the nearest lane above that one has, or of the edge above, `top_unit`.
-template <class S>
-__device__ __forceinline__ void adopt_units(LinearLane<S>& state, int lane, int top_unit) {
-  const bool reached = state.left[S::kRows - 1] > 0;
-  int unit = lane == 0 && !reached ? top_unit : state.exponent[S::kRows - 1];
-  const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
-  unit = __shfl_sync(kAllLanes, unit, 31 - __clz(lanes & ((2u << lane) - 1u)));
-  if (reached) return;
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) state.exponent[k] = unit;
-}
-
-// The careful sweep. `visit(t, bottom)` returns what sees the cells of a column, as cell(k, s, a). Cells left of the table are 0:
+// The careful sweep. `visit(t, bottom)` returns what sees the cells of a column, as cell(k, a). Cells left of the table are 0:
 // nothing reaches them.
 template <class S, class Tile, class Visit>
-__device__ __forceinline__ void sweep_linear_carefully(
-    const Tile& tile, bool has_top, LinearLane<S>& state, Visit&& visit) {
-  Wide lefts[S::kRows], corner = Wide::of(state.diag, state.above);
+__device__ __forceinline__ void sweep_linear_carefully(const Tile& tile, LinearLane<S>& state, Visit&& visit) {
+  Wide lefts[S::kRows], corner = state.corner();
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) lefts[k] = Wide::of(state.left[k], state.exponent[k]);
+  for (int k = 0; k < S::kRows; ++k) lefts[k] = state.row(k);
 #pragma unroll 1
   for (int t = 0; t < S::kSteps; ++t) {
     const Wide bottom = lefts[S::kRows - 1];
     Wide up = shuffle_up(bottom);
-    if (tile.lane == 0) up = has_top ? Wide::of(tile.stage.entries[t], tile.stage.units[t]) : Wide();
+    if (tile.lane == 0) up = Wide::of(tile.stage.wide[t], tile.stage.units[t]);
     const auto column = tile.column(t);
     auto cell = visit(t, bottom);
     Wide diag = corner;
     corner = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      const Wide left = lefts[k], s = left + diag + up;
-      lefts[k] = up = s.times(column.careful_weight(k));
-      cell(k, s, up);
+      const Wide left = lefts[k];
+      lefts[k] = up = (left + diag + up).times(column.careful_weight(k));
+      cell(k, up);
       diag = left;
     }
   }
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) {
-    state.left[k] = lefts[k].a;
-    state.exponent[k] = lefts[k].e;
-  }
-  state.diag = corner.a;
-  state.above = corner.e;
+  state.take(lefts, corner);
 }
 
 // What flows between chunks of the reversed sweep.
-template <class S>
+template <class S, typename Number = typename S::Scalar>
 struct LinearFlow {
-  double right[S::kRows];  // r of the column to the right, relative to 2^-exponent
+  using Limits = Range<Number>;
+  Number right[S::kRows];  // r of the column to the right, relative to 2^-exponent
   int exponent[S::kRows];
-  double diag;  // r of the row below the lane's rows, in the column to the right
-  double next;  // lane 31: what the strip below hands over for the coming column
+  Number diag;  // r of the row below the lane's rows, in the column to the right
+  Number next;  // lane 31: what the strip below hands over for the coming column
   int below;    // both are relative to 2^-below
 
   __device__ __forceinline__ LinearFlow() : diag(0), next(0), below(0) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) right[k] = 0, exponent[k] = 0;
+  }
+  // In other units; what leaves the range becomes 0 or infinite.
+  template <typename Other>
+  __device__ __forceinline__ LinearFlow(
+      const LinearFlow<S, Other>& other, const int (&wanted)[S::kRows], int wanted_below)
+      : below(wanted_below) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      right[k] = static_cast<Number>(Scaling(wanted[k] - other.exponent[k])(other.right[k]));
+      exponent[k] = wanted[k];
+    }
+    const Scaling scaling(wanted_below - other.below);
+    diag = static_cast<Number>(scaling(other.diag));
+    next = static_cast<Number>(scaling(other.next));
   }
   __device__ __forceinline__ void clear() {
 #pragma unroll
@@ -327,51 +458,70 @@ struct LinearFlow {
     diag = next = 0;
   }
   __device__ __forceinline__ bool is_finite() const {
-    unsigned highest = max(__double2hiint(diag), __double2hiint(next));
+    unsigned highest = max(Limits::word(diag), Limits::word(next));
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(__double2hiint(right[k])));
-    return is_finite_word(highest);
+    for (int k = 0; k < S::kRows; ++k) highest = max(highest, static_cast<unsigned>(Limits::word(right[k])));
+    return highest < Limits::kInfinity;
   }
-  __device__ __forceinline__ void become(const int (&wanted)[S::kRows], int wanted_below) {
+  // Units that are no farther from those of now than a plain sweep moves them.
+  __device__ __forceinline__ void move(const int (&wanted)[S::kRows], int wanted_below) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      right[k] = Scaling(wanted[k] - exponent[k])(right[k]);
+      right[k] *= scaling_factor<Number>(wanted[k] - exponent[k]);
       exponent[k] = wanted[k];
     }
-    const Scaling scaling(wanted_below - below);
-    diag = scaling(diag);
-    next = scaling(next);
+    const Number scaling = scaling_factor<Number>(wanted_below - below);
+    diag *= scaling;
+    next *= scaling;
     below = wanted_below;
+  }
+  __device__ __forceinline__ Wide row(int k) const { return Wide::of(right[k], -exponent[k]); }
+  __device__ __forceinline__ void take(const LinearFlow<S, double>& other) {
+    Wide rows[S::kRows];
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) rows[k] = other.row(k);
+    take(rows, Wide::of(other.diag, -other.below), Wide::of(other.next, -other.below));
+  }
+  // Numbers of [1, 2), or 0, but for one of the last two.
+  __device__ __forceinline__ void take(const Wide (&rows)[S::kRows], const Wide& corner, const Wide& coming) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      right[k] = static_cast<Number>(rows[k].a);
+      exponent[k] = -rows[k].e;
+    }
+    below = -max(corner.e, coming.e);  // what is flushed here adds to the same cells as the other
+    diag = static_cast<Number>(corner.in_unit(-below));
+    next = static_cast<Number>(coming.in_unit(-below));
   }
 };
 
-// (3), (4) over a chunk that the plain sweep has computed. `has_below`: lane 31 finds in the stage what the strip below hands to
-// it, for columns one left of lane 31's. `below`: the factor of the row below the lane's. `visit(t, column)` returns a visitor of
-// a column, which knows s(k) of its cells, takes E in cell(k, e), and whose end() is called after it; `hand(t, r)` gets r of the
-// lane's first row. kEnds: the pair's last cell, where E is 1, may be here, as the lane's cell (end_row, end_step).
-template <int kUnroll, bool kEnds, class S, class Tile, class Visit, class Hand>
+// (3), (4) over a chunk that sweep_linear has computed. Lane 31 finds in the stage what the strip below hands to it, for columns
+// one left of lane 31's. `below`: the factor of the row below the lane's. `visit(t, column)` returns a visitor of a column, which
+// knows a(k) of its cells, takes E in cell(k, e), and whose end() is called after it; `hand(t, r)` gets r of the lane's first row.
+// The pair's last cell, where E is 1, may be here if kMayBeFar, as the lane's cell (end_row, end_step).
+template <int kUnroll, class S, typename Number, bool kMayBeFar, class Tile, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed(
-    const Tile& tile, bool has_below, const Factors<S>& factors, double below, int end_row, int end_step,
-    LinearFlow<S>& flow, Visit&& visit, Hand&& hand) {
+    const Tile& tile, const Factors<S, Number, kMayBeFar>& factors, Number below, int end_row, int end_step,
+    LinearFlow<S, Number>& flow, Visit&& visit, Hand&& hand) {
 #pragma unroll(kUnroll)
   for (int t = S::kSteps - 1; t >= 0; --t) {
-    double down = shuffle_down(flow.right[0]);
+    Number down = shuffle_down(flow.right[0]);
     if (tile.lane == kWarp - 1) {
       down = flow.next;
-      flow.next = has_below ? tile.stage.entries[t] : 0;
+      flow.next = tile.stage.template entry<Number>(t);
     }
     const auto column = tile.column(t);
     auto visitor = visit(t, column);
-    double diag = flow.diag;
+    Number diag = flow.diag;
     flow.diag = down;
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
-      const double right = flow.right[k], factor = k + 1 < S::kRows ? factors.row[(k + 1) % S::kRows] : below;
-      const double s = visitor.s(k);
-      double r = column.weight(k) * fma(factor, down, fma(factor, diag, right));
-      if (kEnds && k == end_row && t == end_step) r = 1 / s;
-      visitor.cell(k, s * r);
-      flow.right[k] = down = r;
+      const Number right = flow.right[k], factor = k + 1 < S::kRows ? factors.row[(k + 1) % S::kRows] : below;
+      const Number a = visitor.template a<Number>(k);
+      Number v = DeviceMath<Number>::fma(factor, down, DeviceMath<Number>::fma(factor, diag, right));
+      if (kMayBeFar && k == end_row && t == end_step) v = 1 / a;
+      flow.right[k] = down = column.template weight<Number>(k) * v;
+      visitor.cell(k, a * v);
       diag = right;
     }
     visitor.end();
@@ -379,20 +529,19 @@ __device__ __forceinline__ void sweep_linear_reversed(
   }
 }
 
-// The same over any chunk, with exponents of their own: the visitor's wide_s(k) is wide, and so is what `hand` gets.
+// The same over any chunk, with exponents of their own: the visitor's careful_a(k) is wide, and so is what `hand` gets.
 template <class S, class Tile, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed_carefully(
-    const Tile& tile, int first_column, bool has_below, int end_row, int end_step, LinearFlow<S>& flow, Visit&& visit,
-    Hand&& hand) {
+    const Tile& tile, int first_column, int end_row, int end_step, LinearFlow<S>& flow, Visit&& visit, Hand&& hand) {
   Wide rights[S::kRows], corner = Wide::of(flow.diag, -flow.below), next = Wide::of(flow.next, -flow.below);
 #pragma unroll
-  for (int k = 0; k < S::kRows; ++k) rights[k] = Wide::of(flow.right[k], -flow.exponent[k]);
+  for (int k = 0; k < S::kRows; ++k) rights[k] = flow.row(k);
 #pragma unroll 1
   for (int t = S::kSteps - 1; t >= 0; --t) {
     Wide down = shuffle_down(rights[0]);
     if (tile.lane == kWarp - 1) {
       down = next;
-      next = has_below ? Wide::of(tile.stage.entries[t], tile.stage.units[t]) : Wide();
+      next = Wide::of(tile.stage.wide[t], tile.stage.units[t]);
     }
     const auto column = tile.column(t);
     auto visitor = visit(t, column);
@@ -400,25 +549,18 @@ __device__ __forceinline__ void sweep_linear_reversed_carefully(
     corner = down;
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
-      const Wide right = rights[k], s = visitor.wide_s(k);
-      Wide r = (right + down + diag).times(column.careful_weight(k));
-      if (k == end_row && t == end_step) r = Wide::of(1 / s.a, -s.e);
-      if (first_column + t < 0) r = Wide();
-      visitor.cell(k, s.times(r).in_unit(0));
-      rights[k] = down = r;
+      const Wide right = rights[k], a = visitor.careful_a(k);
+      Wide v = right + down + diag;
+      if (k == end_row && t == end_step) v = Wide::of(1 / a.a, -a.e);
+      if (first_column + t < 0) v = Wide();
+      visitor.cell(k, a.times(v).in_unit(0));
+      rights[k] = down = v.times(column.careful_weight(k));
       diag = right;
     }
     visitor.end();
     hand(t, rights[0]);
   }
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) {
-    flow.right[k] = rights[k].a;
-    flow.exponent[k] = -rights[k].e;
-  }
-  flow.below = -max(corner.e, next.e);  // what is flushed here adds to the same cells as the other
-  flow.diag = corner.in_unit(-flow.below);
-  flow.next = next.in_unit(-flow.below);
+  flow.take(rights, corner, next);
 }
 
 }  // namespace softdtw

@@ -14,84 +14,73 @@ enum class Verdict : int { kAccepted, kRejected };
 
 constexpr double kOwnUnits = 1e300;  // in the place of a group's unit
 
-// A number in 8 bytes for float32 problems and 16 for float64: a float64 in a unit that is kept elsewhere, or one in [1, 2), or
-// 0, with its exponent, in the first case with 24 bits.
+// A number in 8 bytes for float32 problems and 16 for float64: one of the problem's type in a unit that is kept elsewhere, or
+// one in [1, 2], or 0, with its exponent.
 template <typename T>
 struct Slot;
 
 template <>
-struct Slot<float> {
-  double word;
+struct alignas(8) Slot<float> {
+  float a;
+  int e;
 
-  __device__ __forceinline__ static Slot with_exponent(double a, int e) {
-    return {__hiloint2double(e, __float_as_int(__double2float_rz(a)))};  // rounding up to 2 would leave [1, 2)
-  }
-  __device__ __forceinline__ double plain() const { return word; }
-  __device__ __forceinline__ double fraction() const { return __int_as_float(__double2loint(word)); }
-  __device__ __forceinline__ int exponent() const { return __double2hiint(word); }
+  __device__ __forceinline__ int exponent() const { return e; }
 };
 
 template <>
 struct alignas(16) Slot<double> {
   double a, e;
 
-  __device__ __forceinline__ static Slot with_exponent(double a, int e) { return {a, static_cast<double>(e)}; }
-  __device__ __forceinline__ double plain() const { return a; }
-  __device__ __forceinline__ double fraction() const { return a; }
   __device__ __forceinline__ int exponent() const { return static_cast<int>(e); }
 };
-
-template <class S>
-using SlotOf = Slot<typename S::Scalar>;
 
 // A group of columns in memory.
 template <class S>
 struct LinearGroup {
-  SlotOf<S>* slots;
+  using T = typename S::Scalar;
+  using Word = std::conditional_t<sizeof(T) == 4, int2, double2>;  // what a lane moves at once
+  Slot<T>* slots;
   double* unit;
 
   __device__ __forceinline__ static LinearGroup of(const Edge<S>& edge, int g) {
-    return {reinterpret_cast<SlotOf<S>*>(edge.group(g)), edge.references + g};
+    return {reinterpret_cast<Slot<T>*>(edge.group(g)), edge.references + g};
   }
-  __device__ __forceinline__ void store(int t, double a) const { reinterpret_cast<double&>(slots[t]) = a; }
-  __device__ __forceinline__ void store(int t, const Wide& x) const { slots[t] = SlotOf<S>::with_exponent(x.a, x.e); }
-  // To the stage, for the lane that meets the group; of numbers with units of their own all in one, where that holds them.
-  // Returns whether it did, and the unit.
+  __device__ __forceinline__ void store(int t, T a) const { slots[t].a = a; }
+  __device__ __forceinline__ void store(int t, const Wide& x) const {
+    Slot<T> slot;
+    slot.a = static_cast<T>(x.a);
+    slot.e = x.e;
+    slots[t] = slot;
+  }
+  // To the stage, by all lanes of the warp, one of which has waited for the group. Of numbers with units of their own all in one,
+  // where that holds them: the same for every lane are the sweep that can take them, and the unit.
   template <class Stage>
-  __device__ __forceinline__ bool fetch(bool near, Stage& stage, int& result) const {
-    constexpr int kWords = S::kSteps * sizeof(SlotOf<S>) / sizeof(double);
+  __device__ __forceinline__ int fetch(bool near, int lane, Stage& stage, int& result) const {
     union {
-      double words[kWords];
-      SlotOf<S> own[S::kSteps];
+      Word word;
+      Slot<T> slot;
     };
-    load_group(reinterpret_cast<const double*>(slots), near, words);
+    const int t = lane % S::kSteps;
+    word = load(reinterpret_cast<const Word*>(slots + t), near);
     const double reference = load(unit, near);
     if (__builtin_expect(reference != kOwnUnits, 1)) {
       result = static_cast<int>(reference);
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        stage.entries[t] = own[t].plain();
-        stage.units[t] = result;
-      }
-      return true;
+      if (lane < S::kSteps) stage.set_entry(t, slot.a, slot.a, result);
+      return kPlain;
     }
-    int highest = kNoExponent, lowest = -kNoExponent;
+    const bool exists = slot.a != 0;
+    int highest = exists ? slot.exponent() : kNoExponent, lowest = exists ? slot.exponent() : -kNoExponent;
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) {
-      if (own[t].fraction() == 0) continue;
-      highest = max(highest, own[t].exponent());
-      lowest = min(lowest, own[t].exponent());
+    for (int distance = S::kSteps / 2; distance > 0; distance /= 2) {
+      highest = max(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+      lowest = min(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
     }
     if (highest == kNoExponent) highest = lowest = 0;
-    const bool fits = highest - lowest <= -kLowest;
     result = highest;
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) {
-      const double a = own[t].fraction();
-      stage.entries[t] = fits && a != 0 ? a * power_of_two(own[t].exponent() - highest) : a;
-      stage.units[t] = fits ? highest : own[t].exponent();
-    }
-    return fits;
+    const bool fits = highest - lowest <= -Range<double>::kLowest;
+    const double scaled = fits && exists ? slot.a * power_of_two(slot.exponent() - highest) : slot.a;
+    if (lane < S::kSteps) stage.set_entry(t, static_cast<T>(scaled), scaled, fits ? highest : slot.exponent());
+    return highest - lowest <= -Range<T>::kLowest ? kPlain : fits ? kWide : kCareful;
   }
 };
 
@@ -112,44 +101,57 @@ struct PackedNumber {
   }
 };
 
-// Whether the coming chunk, and the strip's first one, is swept carefully.
-constexpr int kCareful = 1, kFirstCareful = 2;
+// How the coming chunk, and the strip's first one, are swept: what a snapshot says beside its numbers.
+__device__ __forceinline__ int sweeps_of(int coming, int first) { return first << 2 | coming; }
+constexpr int kSweepBits = 4;
 
-// A lane's numbers between two chunks, as they are saved, in kRows + 2 words: its rows, the row above, and units, to which two bits
-// are added that say how chunks are swept. float64 has the units of the other rows and of the row above
-// in 16 bits each, relative to that of the first row.
+// A lane's numbers between two chunks, as they are saved, in kRows + 2 words: its rows, the row above, and units, to which bits
+// are added that say how chunks are swept.
+//
+// Before a plain chunk of a float32 problem all of a row but its fraction follows from the factors: a row's word is its fraction
+// and its factor's exponent, nothing is rounded. Before others rows are PackedNumbers. float64 has the units of the
+// other rows and of the row above in 16 bits each, relative to that of the first row.
 template <class S>
 struct LinearSnapshot {
   static constexpr bool kHalf = sizeof(typename S::Scalar) == 4;
   using Word = std::conditional_t<kHalf, int, double>;
+  using PlainFactors = Factors<S, typename S::Scalar, false>;
   static constexpr int kWords = S::kRows + 2, kUnitWord = S::kRows + 1;
   static constexpr int64_t kBytes = kWarp * kWords * sizeof(Word);
   static_assert(kHalf || S::kRows == 2);
 
   Word words[kWords];
 
-  __device__ __forceinline__ static void store(char* memory, int lane, const LinearLane<S>& state, int sweeps) {
+  // Before a plain chunk; the lane is renewed, and has become its factors' unit.
+  __device__ __forceinline__ static void store_plain(
+      char* memory, int lane, const LinearLane<S>& state, const PlainFactors& factors, int sweeps) {
+    if constexpr (kHalf) {
+      Word* const out = reinterpret_cast<Word*>(memory) + lane;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+        out[k * kWarp] = (__float_as_int(state.left[k]) & 0x007fffff) | __float_as_int(factors.row[k]);
+      out[S::kRows * kWarp] = factors.far_units != 0 ? static_cast<int>(factors.far_units) : __float_as_int(state.diag);
+      out[kUnitWord * kWarp] = state.exponent[0] << kSweepBits | sweeps;
+    } else {
+      store(memory, lane, state, sweeps);
+    }
+  }
+  template <typename Number>
+  __device__ __forceinline__ static void store(char* memory, int lane, const LinearLane<S, Number>& state, int sweeps) {
     Word* const out = reinterpret_cast<Word*>(memory) + lane;
     const int base = state.left[0] > 0 ? state.exponent[0] : state.above;
+    const int units = static_cast<int>(static_cast<unsigned>(base) << kSweepBits) | sweeps;
     if constexpr (kHalf) {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = PackedNumber::of(state.left[k], state.exponent[k], base);
       out[S::kRows * kWarp] = PackedNumber::of(state.diag, state.above, base);
+      out[kUnitWord * kWarp] = units;
     } else {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = state.left[k];
       out[S::kRows * kWarp] = state.diag;
-    }
-    store_units(memory, lane, state, sweeps);
-  }
-  __device__ __forceinline__ static void store_units(char* memory, int lane, const LinearLane<S>& state, int sweeps) {
-    Word* const out = reinterpret_cast<Word*>(memory) + lane;
-    const int base = state.left[0] > 0 ? state.exponent[0] : state.above;
-    if constexpr (kHalf) {
-      out[kUnitWord * kWarp] = 4 * base + sweeps;
-    } else {
       const int next = state.left[1] > 0 ? state.exponent[1] - base : 0, above = state.diag > 0 ? state.above - base : 0;
-      out[kUnitWord * kWarp] = __hiloint2double(next << 16 | (above & 0xffff), 4 * base + sweeps);
+      out[kUnitWord * kWarp] = __hiloint2double(next << 16 | (above & 0xffff), units);
     }
   }
   __device__ __forceinline__ void fetch(const char* memory, int lane) {
@@ -157,34 +159,71 @@ struct LinearSnapshot {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) words[i] = __ldcs(in + i * kWarp);
   }
-  // Rows are in [1, 2), or 0.
-  __device__ __forceinline__ LinearLane<S> state() const {
+  // Before a plain chunk; in float64 it has yet to become the unit above, and has no factors.
+  __device__ __forceinline__ LinearLane<S> plain_state(bool is_pairs_first, PlainFactors& factors) const {
     LinearLane<S> lane;
-    const auto take = [&](int i, int offset, double& a, int& e) {
-      if constexpr (kHalf) {
-        const Wide x = PackedNumber::unpack(words[i], words[kUnitWord] >> 2);
-        a = x.a, e = x.e;
-      } else {
-        const Wide x = Wide::of(words[i], (__double2loint(words[kUnitWord]) >> 2) + offset);
-        a = x.a, e = x.e;
-      }
-    };
-    int next = 0, above = 0;
     if constexpr (!kHalf) {
-      const int offsets = __double2hiint(words[kUnitWord]);
-      next = offsets >> 16, above = static_cast<short>(offsets & 0xffff);
-    }
+      lane = LinearLane<S>(state());
+      lane.renew();
+    } else {
+      using Limits = Range<float>;
+      int unit = words[kUnitWord] >> kSweepBits;
+      lane.above = unit + (words[0] >> Limits::kExponentShift) - Limits::kBias;
+      lane.diag = __int_as_float(words[S::kRows]);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) take(k, k > 0 ? next : 0, lane.left[k], lane.exponent[k]);
-    take(S::kRows, above, lane.diag, lane.above);
+      for (int k = 0; k < S::kRows; ++k) {
+        if (k > 0) unit -= (words[k] >> Limits::kExponentShift) - Limits::kBias;
+        lane.exponent[k] = unit;
+        lane.left[k] = __int_as_float(
+            (words[k] & 0x007fffff) | (Limits::kBias + Limits::kRenewed) << Limits::kExponentShift);
+        factors.row[k] = __int_as_float(words[k] & 0x7f800000);
+      }
+      if (is_pairs_first) place_far_rows(lane);
+    }
     return lane;
   }
-  // Of kCareful and kFirstCareful.
+  // Before another one.
+  __device__ __forceinline__ LinearLane<S, double> state() const {
+    Wide rows[S::kRows], corner;
+    if constexpr (kHalf) {
+      const int base = words[kUnitWord] >> kSweepBits;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) rows[k] = PackedNumber::unpack(words[k], base);
+      corner = PackedNumber::unpack(words[S::kRows], base);
+    } else {
+      const int base = __double2loint(words[kUnitWord]) >> kSweepBits, offsets = __double2hiint(words[kUnitWord]);
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) rows[k] = Wide::of(words[k], base + (k > 0 ? offsets >> 16 : 0));
+      corner = Wide::of(words[S::kRows], base + static_cast<short>(offsets & 0xffff));
+    }
+    LinearLane<S, double> lane;
+    lane.take(rows, corner);
+    return lane;
+  }
+  // As sweeps_of has them.
+  __device__ __forceinline__ int coming() const { return sweeps() & 3; }
+  __device__ __forceinline__ int first() const { return sweeps() >> 2 & 3; }
+
+ private:
+  // Of the pair's first lane, above which there is nothing: its word holds the units of rows whose factor is 0.
+  __device__ __forceinline__ void place_far_rows(LinearLane<S>& lane) const {
+    unsigned far = words[S::kRows], missing = 0;
+    lane.diag = 0;
+    if (far >> 16 != 0) far = far >> 16 | far << 16;  // in the order of rows
+#pragma unroll
+    for (int k = 1; k < S::kRows; ++k) {
+      if (words[k] >> Range<float>::kExponentShift == 0) {
+        missing += (far & 0xffff) - Range<float>::kBias;
+        far >>= 16;
+      }
+      lane.exponent[k] += missing;
+    }
+  }
   __device__ __forceinline__ int sweeps() const {
     if constexpr (kHalf)
-      return words[kUnitWord] & 3;
+      return words[kUnitWord];
     else
-      return __double2loint(words[kUnitWord]) & 3;
+      return __double2loint(words[kUnitWord]);
   }
 };
 

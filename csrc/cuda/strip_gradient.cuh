@@ -177,6 +177,10 @@ struct UnivariateSink {
     line = dy + place.column;
     left_to = lane == 0 && dy != nullptr ? columns.left_to - place.column : 0;
   }
+  // What the strip below leaves in a column that this one's lane 31 takes over.
+  __device__ __forceinline__ T left_below(int j) const {
+    return dy != nullptr && j >= columns.taken_from && j < columns.taken_to ? __ldcg(dy + j) : T(0);
+  }
   template <class Tile>
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, T e) {
     const T difference = tile.difference(k, t);

@@ -193,7 +193,7 @@ struct UnivariateTile {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
-  T reach = 0, farthest = 0, x_lowest, x_highest, origin = 0, factor;  // farthest: of x and y here, from the origin
+  T reach = 0, x_lowest, x_highest, origin = 0, factor;
   const T* line;
   const int64_t stride;
   const int last;
@@ -222,16 +222,22 @@ struct UnivariateTile {
     }
   }
   __device__ __forceinline__ void use(const Place<S>&) {
+    take_columns();
+    find_reach();
+  }
+  __device__ __forceinline__ void take_columns() {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) y[t] = kScaled ? (next[t] - origin) * factor : next[t];
+  }
+  __device__ __forceinline__ void find_reach() {
     T lowest = 0, highest = 0;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
-      y[t] = kScaled ? (next[t] - origin) * factor : next[t];
       lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
       highest = t == 0 ? y[t] : greater(highest, y[t]);
     }
     reach = greater(x_highest - lowest, highest - x_lowest);
     reach *= reach;
-    farthest = greater(greater(-x_lowest, x_highest), greater(-lowest, highest));
   }
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }

@@ -11,6 +11,8 @@ __device__ __forceinline__ double power_of_two(int e) {
   return __hiloint2double(min(max(e + kBias, 0), 2 * kBias + 1) << 20, 0);
 }
 
+__device__ __forceinline__ float shuffle_up(float a) { return __shfl_up_sync(kAllLanes, a, 1); }
+__device__ __forceinline__ float shuffle_down(float a) { return __shfl_down_sync(kAllLanes, a, 1); }
 __device__ __forceinline__ double shuffle_up(double a) {
   return __hiloint2double(__shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
 }
