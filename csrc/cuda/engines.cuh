@@ -21,18 +21,18 @@ struct LinearEngine {
   // Blocks of four warps a multiprocessor that registers are given out for.
   static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 4 : 5;
   static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : S::kRows == 8 ? 3 : 4;
-  static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile>),
-                       kBackwardBytes = sizeof(LinearBackwardStage<S, Tile>);
+  static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile::kUnivariate>),
+                       kBackwardBytes = sizeof(LinearBackwardStage<S, Tile::kUnivariate>);
 
   // False where the pair is given up.
   __device__ static bool forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
-    return linear_forward_strip<S, LinearTile<S, Tile>>(problem, extent, job, saved, value);
+    return linear_forward_strip<S, Tile>(problem, extent, job, saved, value);
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
       const Kept& saved, const Upwards& flows) {
-    linear_backward_strip<S, LinearTile<S, Tile>>(problem, gradient, extent, job, saved, flows);
+    linear_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
   }
 };
 
@@ -84,12 +84,12 @@ template <typename T, class F>
 auto with_linear_engine(const Problem<T>& problem, F&& f) {
   if constexpr (sizeof(T) == 8) {
     using S = Shape<T, 2>;
-    return f(static_cast<LinearEngine<S, DenseTile<S>>*>(nullptr));
+    return f(static_cast<LinearEngine<S, LinearDense<S>>*>(nullptr));
   } else {
     using Long = Shape<T, 8>;
     using Short = Shape<T, 4>;
-    if (problem.n > kLongRows) return f(static_cast<LinearEngine<Long, UnivariateTile<Long, true>>*>(nullptr));
-    return f(static_cast<LinearEngine<Short, UnivariateTile<Short, true>>*>(nullptr));
+    if (problem.n > kLongRows) return f(static_cast<LinearEngine<Long, LinearSeries<Long>>*>(nullptr));
+    return f(static_cast<LinearEngine<Short, LinearSeries<Short>>*>(nullptr));
   }
 }
 
@@ -137,7 +137,7 @@ struct SavedLayout {
 template <class S, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S, false>*>(nullptr));
+    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S>*>(nullptr));
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 

@@ -172,7 +172,7 @@ struct Hard {
                               : launch<false, Tile>(problem, open_ends, value, spans, scratch, stream);
     };
     if constexpr (sizeof(T) == 4)
-      if (is_univariate(problem)) return with_tile(static_cast<UnivariateTile<S, false>*>(nullptr));
+      if (is_univariate(problem)) return with_tile(static_cast<UnivariateTile<S>*>(nullptr));
     return with_tile(static_cast<DenseTile<S>*>(nullptr));
   }
 };

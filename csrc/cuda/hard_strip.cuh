@@ -161,7 +161,7 @@ __device__ __forceinline__ void hard_forward_strip(
   state.start(around.is_first && lane == 0);
   HardEnd end;
   T lane_above = 0;
-  Tile tile(problem, extent, strip, job.pair, lane, T(0));
+  Tile tile(problem, extent, strip, job.pair, lane);
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
@@ -229,8 +229,8 @@ __device__ __forceinline__ void forbid_infinite_costs(const Problem<typename S::
     for (int t = 0; t < S::kSteps; ++t)
       if (tile.costs[k][t] >= Unreachable<typename S::Scalar>::value) tile.costs[k][t] = INFINITY;
 }
-template <class S, bool kScaled>
-__device__ __forceinline__ void forbid_infinite_costs(const Problem<typename S::Scalar>&, UnivariateTile<S, kScaled>&) {}
+template <class S>
+__device__ __forceinline__ void forbid_infinite_costs(const Problem<typename S::Scalar>&, UnivariateTile<S>&) {}
 
 // The best path of one pair, by one warp: a chunk of steps is loaded by all lanes at once, and each lane takes the same walk.
 template <class S>

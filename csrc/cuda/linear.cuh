@@ -81,12 +81,15 @@ __device__ __forceinline__ float narrow(double a) {
 }
 
 // What a warp keeps of a chunk in shared memory, so that the sweeps are loops over its columns: every lane its own part of the
-// costs, and one lane the columns that come from the strip above or below.
-template <class S, class Tile>
+// costs, or, of series of one dimension, all lanes the columns of y; and one lane the columns that come from the strip above or
+// below.
+template <class S, bool kUnivariate>
 struct LinearStage {
   using T = typename S::Scalar;
-  static constexpr int kPerColumn = Tile::kUnivariate ? 1 : S::kRows;  // a lane's scalars: of y, or costs
-  T costs[S::kSteps][kPerColumn][kWarp];
+  static constexpr int kWindow = 64;  // columns of y, kept twice, so that those of a lane lie next to each other
+  static_assert(kWarp + 2 * S::kSteps <= kWindow);
+  static constexpr int kScalars = kUnivariate ? 2 * kWindow : S::kSteps * S::kRows * kWarp;
+  T scalars[kScalars];
   T plain[S::kSteps];      // the columns for a plain sweep
   double wide[S::kSteps];  // and for the others
   int units[S::kSteps];    // of the latter
@@ -109,81 +112,30 @@ struct LinearStage {
   }
 };
 
-// The weights of a tile, of which `Tile` has the costs.
-template <class S, class Tile_>
-struct LinearTile : Tile_ {
+// The weights of a lane's part of a chunk.
+template <class S, bool kUnivariate>
+struct LinearColumns {
   using T = typename S::Scalar;
-  using Tile = Tile_;
-  using Stage = LinearStage<S, Tile>;
-  static constexpr T kFarthest = 32;  // from the origin, in units of which the square is a factor of 2 in w
-  static constexpr T kDeepest = sizeof(T) == 4 ? 240 : 900, kDeepestCareful = 900;  // of a wide and of a careful sweep
-  Stage& stage;
+  // Of exponents, what a wide and a careful sweep can take.
+  static constexpr T kDeepest = sizeof(T) == 4 ? 240 : 900, kDeepestCareful = 900;
+  LinearStage<S, kUnivariate>& stage;
   const int lane;
-  const T scale;
-  bool is_exact = false;  // enough, and no cost is negative or not a number
-  T largest = 0;          // of the tile's exponents, where they come from any number of dimensions
+  T x[S::kRows];  // of one dimension
+  int first;      // the place of the first column of y in the window
 
-  __device__ LinearTile(
-      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane_, Stage& stage_)
-      : Tile(problem, extent, strip, pair, lane_, root_of_scale(problem, pair)),
-        stage(stage_),
-        lane(lane_),
-        scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale_of(pair))) {}
-
-  // What the differences of series of one dimension are multiplied by.
-  __device__ __forceinline__ static T root_of_scale(const Problem<T>& problem, int64_t pair) {
-    return static_cast<T>(sqrt(problem.scale_of(pair)));
-  }
-  // The costs of a chunk as exponents.
-  __device__ __forceinline__ void use(const Place<S>& place) {
-    if constexpr (Tile::kUnivariate) {
-      this->take_columns();
-      T farthest = greater(-this->x_lowest, this->x_highest);
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        farthest = greater(farthest, DeviceMath<T>::abs(this->y[t]));
-        stage.costs[t][0][lane] = this->y[t];
-      }
-      is_exact = farthest <= kFarthest;
-    } else {
-      Tile::use(place);
-      largest = 0;
-      bool positive = true;
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t)
-#pragma unroll
-        for (int k = 0; k < S::kRows; ++k) {
-          const T exponent = this->costs[k][t] * scale;
-          largest = max(largest, exponent);
-          positive = positive && exponent >= 0;
-          stage.costs[t][k][lane] = exponent;
-        }
-      is_exact = this->reach < T(INFINITY) && largest <= kDeepestCareful && positive;
-    }
-  }
-  // A bound on the exponents of the chunk's weights.
-  __device__ __forceinline__ T deepest() {
-    if constexpr (!Tile::kUnivariate) return largest;
-    else {
-      this->find_reach();
-      return this->reach;
-    }
-  }
-
-  // A column of the tile.
   struct Column {
-    const LinearTile& tile;
+    const LinearColumns& columns;
     const int t;
     const T y;  // of one dimension
 
     // For UnivariateSink.
-    __device__ __forceinline__ T difference(int k, int) const { return tile.x[k] - y; }
+    __device__ __forceinline__ T difference(int k, int) const { return columns.x[k] - y; }
     __device__ __forceinline__ T exponent(int k) const {
-      if constexpr (Tile::kUnivariate) {
+      if constexpr (kUnivariate) {
         const T d = difference(k, 0);
         return d * d;
       } else {
-        return tile.stage.costs[t][k][tile.lane];
+        return columns.cost(k, t);
       }
     }
     template <typename Number>
@@ -201,10 +153,133 @@ struct LinearTile : Tile_ {
       return Wide::of(widen(DeviceMath<T>::exp2(whole - all)), -static_cast<int>(whole));
     }
   };
-  __device__ __forceinline__ Column column(int t) const { return {*this, t, stage.costs[t][0][lane]}; }
+  __device__ __forceinline__ T& cost(int k, int t) const { return stage.scalars[(t * S::kRows + k) * kWarp + lane]; }
+  __device__ __forceinline__ Column column(int t) const { return {*this, t, kUnivariate ? stage.scalars[first + t] : T(0)}; }
+  // The largest exponent.
+  __device__ __forceinline__ T deepest() const {
+    T largest = 0;
+#pragma unroll 1
+    for (int t = 0; t < S::kSteps; ++t) {
+      const Column column = this->column(t);
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) largest = max(largest, column.exponent(k));
+    }
+    return largest;
+  }
 };
 
-// A lane between two columns. Where the type is the problem's, units may be any; before a chunk they are renewed.
+// The costs of float32 series of one dimension: the series are moved by an origin near both and multiplied by a factor, so that
+// the squares of their differences are exponents. Lanes share the columns of y, of which every chunk brings kSteps new ones.
+template <class S>
+struct LinearSeries {
+  using T = typename S::Scalar;
+  static constexpr bool kUnivariate = true;
+  static constexpr T kFarthest = 32;  // from the origin
+  static constexpr T kLargestMean = 11;
+  using Columns = LinearColumns<S, true>;
+  Columns columns;
+  const T* const line;
+  const int64_t stride;
+  const int last;
+  const T origin, factor;
+  T next;         // of the lanes that bring new columns
+  bool is_exact;  // enough: all that the lane has met is near the origin, and a number
+
+  // `column`: the first of kWarp columns that are there before the new ones.
+  __device__ LinearSeries(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
+      LinearStage<S, true>& stage, int column)
+      : columns{stage, lane},
+        line(problem.y.pair(pair).data),
+        stride(problem.y.row_stride),
+        last(extent.m - 1),
+        origin(line[0]),
+        factor(unit(problem, pair)) {
+    const View<const T> rows = problem.x.pair(pair);
+    T farthest = 0;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      columns.x[k] = scaled(rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride]);
+      farthest = greater(farthest, DeviceMath<T>::abs(columns.x[k]));
+    }
+    is_exact = farthest <= kFarthest;
+    next = y(column + lane);
+    keep(column + lane);
+  }
+  // What a difference is multiplied by.
+  __device__ __forceinline__ static T unit(const Problem<T>& problem, int64_t pair) {
+    return static_cast<T>(sqrt(problem.scale_of(pair)));
+  }
+  // Starts the load of the columns from `column` on.
+  __device__ __forceinline__ void fetch(int column) {
+    if (columns.lane < S::kSteps) next = y(column + columns.lane);
+  }
+  // A chunk, for which those were fetched.
+  __device__ __forceinline__ void enter(const Place<S>& place, int column) {
+    if (columns.lane < S::kSteps) keep(column + columns.lane);
+    columns.first = place.column & (LinearStage<S, true>::kWindow - 1);
+  }
+  // Whether linear is likely to be faster than robust: by a sample of the costs, for all lanes together.
+  __device__ __forceinline__ bool is_promising() const {
+    const T sample = scaled(y(columns.lane * (last / kWarp)));
+    T sum = 0;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) sum = DeviceMath<T>::fma(columns.x[k] - sample, columns.x[k] - sample, sum);
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+    return !(sum > kLargestMean * S::kRows * kWarp);
+  }
+
+ private:
+  __device__ __forceinline__ T y(int column) const { return line[min(max(column, 0), last) * stride]; }
+  __device__ __forceinline__ T scaled(T a) const { return (a - origin) * factor; }
+  __device__ __forceinline__ void keep(int column) {
+    constexpr int kWindow = LinearStage<S, true>::kWindow;
+    const T scaled_next = scaled(next);
+    is_exact = is_exact && DeviceMath<T>::abs(scaled_next) <= kFarthest;
+    columns.stage.scalars[column & (kWindow - 1)] = scaled_next;
+    columns.stage.scalars[(column & (kWindow - 1)) + kWindow] = scaled_next;
+  }
+};
+
+// Those of all others.
+template <class S>
+struct LinearDense {
+  using T = typename S::Scalar;
+  static constexpr bool kUnivariate = false;
+  using Columns = LinearColumns<S, false>;
+  Columns columns;
+  DenseTile<S> costs;
+  const T scale;
+  bool is_exact = false;  // no cost is negative or not a number, or too large
+
+  __device__ LinearDense(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
+      LinearStage<S, false>& stage, int)
+      : columns{stage, lane},
+        costs(problem, extent, strip, pair, lane),
+        scale(static_cast<T>(problem.cost == Cost::kMatrix ? 1.0 : problem.scale_of(pair))) {}
+  __device__ __forceinline__ static T unit(const Problem<T>&, int64_t) { return 1; }
+  __device__ __forceinline__ void fetch(int) {}
+  __device__ __forceinline__ void enter(const Place<S>& place, int) {
+    costs.use(place);
+    T largest = 0;
+    bool positive = true;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) {
+        const T exponent = costs.cost(k, t) * scale;
+        largest = max(largest, exponent);
+        positive = positive && exponent >= 0;
+        columns.cost(k, t) = exponent;
+      }
+    is_exact = costs.reach < T(INFINITY) && largest <= Columns::kDeepestCareful && positive;
+  }
+  __device__ __forceinline__ bool is_promising() const { return true; }
+};
+
+// A lane between two columns. Between chunks, in the problem's type, rows are renewed, or 0 where no path has reached them.
 template <class S, typename Number = typename S::Scalar>
 struct LinearLane {
   using Limits = Range<Number>;
@@ -250,11 +325,13 @@ struct LinearLane {
         left[k] = __hiloint2double(renewed, __double2loint(left[k]));
     }
   }
-  // The same where rows may be 0: lanes that no path has reached yet take the unit of the nearest lane above that one has, or of
-  // the edge above, `top_unit`.
-  __device__ __forceinline__ void renew_and_adopt(int lane, int top_unit) {
+  // The same where all rows may be 0.
+  __device__ __forceinline__ void renew_if_reached() {
+    if (left[S::kRows - 1] > 0) renew();
+  }
+  // Lanes that no path has reached yet take the unit of the nearest lane above that one has, or of the edge above, `top_unit`.
+  __device__ __forceinline__ void adopt(int lane, int top_unit) {
     const bool reached = left[S::kRows - 1] > 0;
-    if (reached) renew();
     int unit = lane == 0 && !reached ? top_unit : exponent[S::kRows - 1];
     const unsigned lanes = __ballot_sync(kAllLanes, reached) | 1u;
     unit = __shfl_sync(kAllLanes, unit, 31 - __clz(lanes & ((2u << lane) - 1u)));
@@ -370,16 +447,16 @@ struct Lowest {
 // (2) over a chunk. Lane 0 finds the edge above in the stage. `visit(t, bottom)` returns what sees the cells of a column, as
 // cell(k, a), of which `bottom` is the entry of the lane's last row before it; `after(t)` is called after a column. Columns left
 // of step `first` are left of the table: nothing reaches them.
-template <int kUnroll, class S, typename Number, bool kMayBeFar, class Tile, class Visit, class After>
+template <int kUnroll, class S, typename Number, bool kMayBeFar, class Columns, class Visit, class After>
 __device__ __forceinline__ void sweep_linear(
-    const Tile& tile, const Factors<S, Number, kMayBeFar>& factors, int first, LinearLane<S, Number>& state,
+    const Columns& columns, const Factors<S, Number, kMayBeFar>& factors, int first, LinearLane<S, Number>& state,
     Lowest<Number>& lowest, Visit&& visit, After&& after) {
 #pragma unroll(kUnroll)
   for (int t = 0; t < S::kSteps; ++t) {
     const Number bottom = state.left[S::kRows - 1];
     Number up = shuffle_up(bottom);
-    if (tile.lane == 0) up = tile.stage.template entry<Number>(t);
-    const auto column = tile.column(t);
+    if (columns.lane == 0) up = columns.stage.template entry<Number>(t);
+    const auto column = columns.column(t);
     auto cell = visit(t, bottom);
     Number diag = state.diag;
     state.diag = up;
@@ -397,19 +474,17 @@ __device__ __forceinline__ void sweep_linear(
   }
 }
 
-// The careful sweep. `visit(t, bottom)` returns what sees the cells of a column, as cell(k, a). Cells left of the table are 0:
-// nothing reaches them.
-template <class S, class Tile, class Visit>
-__device__ __forceinline__ void sweep_linear_carefully(const Tile& tile, LinearLane<S>& state, Visit&& visit) {
-  Wide lefts[S::kRows], corner = state.corner();
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k) lefts[k] = state.row(k);
+// The careful sweep, of a lane's rows and the row above them. `visit(t, bottom)` returns what sees the cells of a column, as
+// cell(k, a). Cells left of the table are 0: nothing reaches them.
+template <class S, class Columns, class Visit>
+__device__ __forceinline__ void sweep_linear_carefully(
+    const Columns& columns, Wide (&lefts)[S::kRows], Wide& corner, Visit&& visit) {
 #pragma unroll 1
   for (int t = 0; t < S::kSteps; ++t) {
     const Wide bottom = lefts[S::kRows - 1];
     Wide up = shuffle_up(bottom);
-    if (tile.lane == 0) up = Wide::of(tile.stage.wide[t], tile.stage.units[t]);
-    const auto column = tile.column(t);
+    if (columns.lane == 0) up = Wide::of(columns.stage.wide[t], columns.stage.units[t]);
+    const auto column = columns.column(t);
     auto cell = visit(t, bottom);
     Wide diag = corner;
     corner = up;
@@ -421,7 +496,6 @@ __device__ __forceinline__ void sweep_linear_carefully(const Tile& tile, LinearL
       diag = left;
     }
   }
-  state.take(lefts, corner);
 }
 
 // What flows between chunks of the reversed sweep.
@@ -499,18 +573,18 @@ struct LinearFlow {
 // one left of lane 31's. `below`: the factor of the row below the lane's. `visit(t, column)` returns a visitor of a column, which
 // knows a(k) of its cells, takes E in cell(k, e), and whose end() is called after it; `hand(t, r)` gets r of the lane's first row.
 // The pair's last cell, where E is 1, may be here if kMayBeFar, as the lane's cell (end_row, end_step).
-template <int kUnroll, class S, typename Number, bool kMayBeFar, class Tile, class Visit, class Hand>
+template <int kUnroll, class S, typename Number, bool kMayBeFar, class Columns, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed(
-    const Tile& tile, const Factors<S, Number, kMayBeFar>& factors, Number below, int end_row, int end_step,
+    const Columns& columns, const Factors<S, Number, kMayBeFar>& factors, Number below, int end_row, int end_step,
     LinearFlow<S, Number>& flow, Visit&& visit, Hand&& hand) {
 #pragma unroll(kUnroll)
   for (int t = S::kSteps - 1; t >= 0; --t) {
     Number down = shuffle_down(flow.right[0]);
-    if (tile.lane == kWarp - 1) {
+    if (columns.lane == kWarp - 1) {
       down = flow.next;
-      flow.next = tile.stage.template entry<Number>(t);
+      flow.next = columns.stage.template entry<Number>(t);
     }
-    const auto column = tile.column(t);
+    const auto column = columns.column(t);
     auto visitor = visit(t, column);
     Number diag = flow.diag;
     flow.diag = down;
@@ -530,20 +604,20 @@ __device__ __forceinline__ void sweep_linear_reversed(
 }
 
 // The same over any chunk, with exponents of their own: the visitor's careful_a(k) is wide, and so is what `hand` gets.
-template <class S, class Tile, class Visit, class Hand>
+template <class S, class Columns, class Visit, class Hand>
 __device__ __forceinline__ void sweep_linear_reversed_carefully(
-    const Tile& tile, int first_column, int end_row, int end_step, LinearFlow<S>& flow, Visit&& visit, Hand&& hand) {
+    const Columns& columns, int first_column, int end_row, int end_step, LinearFlow<S>& flow, Visit&& visit, Hand&& hand) {
   Wide rights[S::kRows], corner = Wide::of(flow.diag, -flow.below), next = Wide::of(flow.next, -flow.below);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k) rights[k] = flow.row(k);
 #pragma unroll 1
   for (int t = S::kSteps - 1; t >= 0; --t) {
     Wide down = shuffle_down(rights[0]);
-    if (tile.lane == kWarp - 1) {
+    if (columns.lane == kWarp - 1) {
       down = next;
-      next = Wide::of(tile.stage.wide[t], tile.stage.units[t]);
+      next = Wide::of(columns.stage.wide[t], columns.stage.units[t]);
     }
-    const auto column = tile.column(t);
+    const auto column = columns.column(t);
     auto visitor = visit(t, column);
     Wide diag = corner;
     corner = down;

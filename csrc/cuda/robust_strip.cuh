@@ -45,7 +45,7 @@ __device__ void robust_forward_strip(
   state.start(around.is_first && lane == 0);
   Width<S> width;
   double lane_above = 0;
-  Tile tile(problem, extent, strip, job.pair, lane, T(0));
+  Tile tile(problem, extent, strip, job.pair, lane);
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
@@ -149,7 +149,7 @@ __device__ void robust_backward_strip(
   const Recurrences<S> recurrences(problem, job.pair);
   const RobustStage<S> kept(threadIdx.y, lane);
 
-  Tile tile(problem, extent, strip, job.pair, lane, T(0));
+  Tile tile(problem, extent, strip, job.pair, lane);
   SinkOf<S, Tile> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), gradient_scale(problem, gradient, job.pair),
       flows.carries_of(job.pair, job.strip, problem.dim));

@@ -157,7 +157,7 @@ struct DenseTile {
   T costs[S::kRows][S::kSteps];
   T reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
-  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair_, int, T)
+  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair_, int)
       : problem(problem_), extent(extent_), pair(pair_) {}
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, pair, costs); }
@@ -186,27 +186,23 @@ __device__ __forceinline__ float greater(float a, float b) {
 #endif
 }
 
-// Squared differences of float32 series of one dimension, from registers. kScaled: the series are first moved by an origin near
-// both and multiplied by a factor, so that the costs come in another unit; that rounds, and is for costs that are not huge.
-template <class S, bool kScaled>
+// Squared differences of float32 series of one dimension, from registers.
+template <class S>
 struct UnivariateTile {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
-  T reach = 0, x_lowest, x_highest, origin = 0, factor;
+  T reach = 0, x_lowest, x_highest;
   const T* line;
   const int64_t stride;
   const int last;
 
-  __device__ UnivariateTile(
-      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, T factor_)
-      : factor(factor_), line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
+  __device__ UnivariateTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
+      : line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
     const View<const T> rows = problem.x.pair(pair);
-    if (kScaled) origin = line[0];
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
-      if (kScaled) x[k] = (x[k] - origin) * factor;
       x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);
       x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
     }
@@ -222,17 +218,10 @@ struct UnivariateTile {
     }
   }
   __device__ __forceinline__ void use(const Place<S>&) {
-    take_columns();
-    find_reach();
-  }
-  __device__ __forceinline__ void take_columns() {
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) y[t] = kScaled ? (next[t] - origin) * factor : next[t];
-  }
-  __device__ __forceinline__ void find_reach() {
     T lowest = 0, highest = 0;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
+      y[t] = next[t];
       lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
       highest = t == 0 ? y[t] : greater(highest, y[t]);
     }
