@@ -15,6 +15,8 @@ STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
 STENCIL_BATCH = 512  # ... and at any length where there are pairs enough to fill the device
 MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and a pair wants more multiprocessors:
 STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, however many pairs there are
+SEVERAL_DIMS = 8  # from so many on the same up to STENCIL_BATCH pairs ...
+SPREAD_BATCH = 256  # ... and with fewer dimensions up to so many
 WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
@@ -22,7 +24,7 @@ TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a t
 TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise
 FLOAT64_ROWS = 2
 # From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
-PRODUCT_DIMS = {"stencil": 16, "tiled": 8}
+PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread
 
 
@@ -94,7 +96,8 @@ def plan(kernel, n, m, batch, dim, dtype, device):
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
         many_dims = dim >= MANY_DIMS
-        spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and batch < STENCIL_BATCH)
+        few_pairs = batch < (STENCIL_BATCH if dim >= SEVERAL_DIMS else SPREAD_BATCH)
+        spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and few_pairs)
         longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
         kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))

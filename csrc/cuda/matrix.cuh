@@ -35,45 +35,57 @@ struct Factor {
 
 using Sums = float[4];
 
+// sum += one term of left right: high high, high low, low high, or high and the rest of the right factor. Before sm_80 the
+// first term is all.
+template <int kTerm>
+__device__ __forceinline__ void add_term(Sums& sum, const Factor (&left)[4], const Factor (&right)[2]) {
+#if __CUDA_ARCH__ >= 800
+  const auto a = [&](int j) { return __float_as_uint(kTerm == 2 ? Factor::cut_off(left[j].low) : left[j].high); };
+  const auto b = [&](int j) {
+    return __float_as_uint(kTerm == 3 ? right[j].rest : kTerm == 1 ? Factor::cut_off(right[j].low) : right[j].high);
+  };
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a(0)), "r"(a(1)), "r"(a(2)), "r"(a(3)), "r"(b(0)), "r"(b(1)));
+#else
+  if (kTerm > 0) return;
+  const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    const int half = k / 4;
+    const float upper = __shfl_sync(kAllLanes, left[2 * half].high, 4 * group + k % 4);
+    const float lower = __shfl_sync(kAllLanes, left[2 * half + 1].high, 4 * group + k % 4);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const float column = __shfl_sync(kAllLanes, right[half].high, 4 * (2 * member + j) + k % 4);
+      sum[j] = fmaf(upper, column, sum[j]);
+      sum[2 + j] = fmaf(lower, column, sum[2 + j]);
+    }
+  }
+#endif
+}
+
 // sums[i] += left[i] right[i] for several independent sums, so that the tensor cores, which add slowly, need not wait.
 // kTerms: 3 or 4 products of parts.
 template <int kTerms, int kCount>
 __device__ __forceinline__ void multiply_add(
     Sums (&sums)[kCount], const Factor (*const (&left)[kCount])[4], const Factor (*const (&right)[kCount])[2]) {
-#if __CUDA_ARCH__ >= 800
 #pragma unroll
-  for (int term = kTerms - 1; term >= 0; --term)
+  for (int i = 0; kTerms == 4 && i < kCount; ++i) add_term<3>(sums[i], *left[i], *right[i]);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const auto a = [&](int j) {
-        const Factor& factor = (*left[i])[j];
-        return __float_as_uint(term == 2 ? Factor::cut_off(factor.low) : factor.high);
-      };
-      const auto b = [&](int j) {
-        const Factor& factor = (*right[i])[j];
-        return __float_as_uint(term == 3 ? factor.rest : term == 1 ? Factor::cut_off(factor.low) : factor.high);
-      };
-      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-          : "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
-          : "r"(a(0)), "r"(a(1)), "r"(a(2)), "r"(a(3)), "r"(b(0)), "r"(b(1)));
-    }
-#else
-  const int group = threadIdx.x / 4, member = threadIdx.x % 4;
+  for (int i = 0; i < kCount; ++i) add_term<2>(sums[i], *left[i], *right[i]);
 #pragma unroll
-  for (int i = 0; i < kCount; ++i)
+  for (int i = 0; i < kCount; ++i) add_term<1>(sums[i], *left[i], *right[i]);
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const int half = k / 4;
-      const float upper = __shfl_sync(kAllLanes, (*left[i])[2 * half].high, 4 * group + k % 4);
-      const float lower = __shfl_sync(kAllLanes, (*left[i])[2 * half + 1].high, 4 * group + k % 4);
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const float column = __shfl_sync(kAllLanes, (*right[i])[half].high, 4 * (2 * member + j) + k % 4);
-        sums[i][j] = fmaf(upper, column, sums[i][j]);
-        sums[i][2 + j] = fmaf(lower, column, sums[i][2 + j]);
-      }
-    }
-#endif
+  for (int i = 0; i < kCount; ++i) add_term<0>(sums[i], *left[i], *right[i]);
+}
+
+// The terms of left right in sums of their own, for a product whose sum is alone and would wait for itself.
+__device__ __forceinline__ void multiply_add_apart(Sums (&terms)[4], const Factor (&left)[4], const Factor (&right)[2]) {
+  add_term<0>(terms[0], left, right);
+  add_term<1>(terms[1], left, right);
+  add_term<2>(terms[2], left, right);
+  add_term<3>(terms[3], left, right);
 }
 
 // The sum over the four members of a group.

@@ -1,16 +1,21 @@
-// Squared Euclidean costs and their gradients from matrix products, beside the sweep: series of float32 with many dimensions,
-// under the names stencil and tiled alike.
+// Squared Euclidean costs and their gradients beside the sweeps: series of float32 with many dimensions, under the names
+// stencil and tiled alike.
 //
-// Threads to work: a block of 2 W warps takes a ticket (tickets.cuh), which stands for W consecutive strips of 64 rows
-// (strip.cuh) of one pair. Each strip has a sweep warp, which is the robust engine's, and a product warp, which computes the
-// costs of a batch of columns ahead of it (product_costs.cuh) and, in backward, takes E of a batch behind it and adds to the
-// gradients (product_gradient.cuh). Neither costs nor E leave the chip: they stand in a ring in shared memory
-// (product_channel.cuh). Series and gradients are read and written vector by vector, D numbers in a row.
+// Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
+// what another could do meanwhile. Forward: one sweeps, as the robust engine does, and one or two compute costs ahead of it
+// (product_costs.cuh). Backward: one or two compute costs, one rebuilds what the forward sweep computed, one sweeps back
+// (product_sweep.cuh), and one or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave the
+// chip: they stand in rings in shared memory (product_channel.cuh). Series and gradients are read and written vector by
+// vector, D numbers in a row.
+//
+// A block takes a ticket (tickets.cuh), which stands for up to kForwardStrips consecutive strips of one pair, and in backward
+// for one. The loops are short where they can be: all these warps' code together has to fit the instruction cache that a
+// multiprocessor has, or they wait for it more than for anything else.
 #include <algorithm>
 
 #include "engines.cuh"
 #include "product_gradient.cuh"
-#include "product_tile.cuh"
+#include "product_sweep.cuh"
 #include "products.h"
 #include "tickets.cuh"
 
@@ -18,69 +23,61 @@ namespace softdtw {
 namespace {
 
 using S = ProductShape;
-constexpr int kForwardStrips = 4, kBackwardStrips = 2;  // of a block, at most
-constexpr int kForwardBlocks = 2, kBackwardBlocks = 3;  // of a multiprocessor
-constexpr int64_t kFewStrips = 512;
+constexpr int kForwardStrips = 2;  // of a block, at most
 
-// A block's strips of a pair. Groups of strips count from the pair's first one in forward and from its last in backward.
-struct Block {
-  int64_t pair;
-  int group, warp, strips;  // warp: of the sweep or of the products, both count from 0
-  bool sweeps;
-
-  __device__ Block(unsigned ticket, int64_t batch)
-      : pair(ticket % batch), group(static_cast<int>(ticket / batch)), strips(blockDim.y / 2) {
-    sweeps = threadIdx.y < strips;
-    warp = threadIdx.y % strips;
-  }
-  __device__ int index() const { return group * strips + warp; }
-  // The neighbour whose results the calling warp's strip waits for, and who waits for it.
-  __device__ Neighbour before(const Progress* near, const Progress* far) const {
-    if (warp > 0) return {near + warp - 1, nullptr};
-    return {nullptr, group > 0 ? far + group - 1 : nullptr};
-  }
-  __device__ Watchers watchers(Progress* near, Progress* far) const {
-    return {near + warp, warp == strips - 1 ? far + group : nullptr};
-  }
+template <bool kFew>
+struct Threads {
+  using Warps = ProductWarps<kFew>;
+  static constexpr int kForwardWarps = 1 + Warps::kCosts,
+                       kBackwardWarps = 2 + Warps::kCosts + Warps::kGradients;  // of a strip
+  static constexpr int kBlocks = kFew ? 3 : 2;                                  // of a multiprocessor
 };
 
-template <bool kFours>
-__global__ void __launch_bounds__(2 * kWarp * kForwardStrips, kForwardBlocks) product_forward(
-    const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
-    int64_t groups) {
+template <bool kFew, bool kFours>
+__global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwardWarps, Threads<kFew>::kBlocks)
+    product_forward(
+        const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
+        int64_t groups) {
+  using Channel = ForwardChannel<kFew>;
   __shared__ Progress words[kForwardStrips];
-  if (threadIdx.x == 0 && threadIdx.y < kForwardStrips) words[threadIdx.y] = 0;
-  if (threadIdx.y >= blockDim.y / 2) own_channel<false>().start(threadIdx.x);
-  const Block block(take_ticket(tickets), problem.batch);
-  const Extent extent = problem.extent(block.pair);
+  Channel& channel = Channel::own();
+  const int strips = Channel::strips(), warp = threadIdx.y % strips, role = threadIdx.y / strips;
+  if (role == 0) {
+    if (threadIdx.x == 0) words[warp] = 0;
+    channel.start(threadIdx.x);
+  }
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int group = static_cast<int>(ticket / problem.batch), index = group * strips + warp;
+  const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
-    if (block.group == 0) invalid_forward(value, block.pair);
+    if (group == 0) invalid_forward(value, pair);
     return;
   }
-  const int index = block.index();
   if (index >= strips_of<S>(extent)) return;
 
-  if (block.sweeps) {
-    Progress* const far = tickets.words + block.pair * groups;
+  if (role == 0) {
+    Progress* const far = tickets.words + pair * groups;
     ForwardStrip<S> job;
-    static_cast<Watchers&>(job) = block.watchers(words, far);
-    job.pair = block.pair;
+    job.own_word = words + warp;
+    if (warp == strips - 1) job.far_word = far + group;
+    if (index > 0) job.producer = warp > 0 ? Neighbour{words + warp - 1, nullptr} : Neighbour{nullptr, far + group - 1};
+    job.pair = pair;
     job.strip = index;
     job.edges = edges;
-    job.producer = block.before(words, far);
-    robust_forward_strip<S, ProductTile<false>>(problem, extent, job, saved, value);
+    robust_forward_strip<S, ProductTile<Channel, false>, true>(problem, extent, job, saved, value);
     return;
   }
-  Channel& channel = own_channel<false>();
+  using Costs = typename Channel::Costs;
   const Surroundings<S> around(extent, index);
-  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
+  const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
     // The chunk that left the slot's last batch behind.
-    const int behind = batch - kBatches + kEarlyBatches;
-    if (behind >= 0) channel.swept[Channel::slot(behind)].wait(behind / kBatches);
+    const int behind = batch - Costs::kBatches + kEarlyBatches;
+    if (behind >= 0) channel.costs.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
     costs.fill(batch);
-    if (batch >= 0) channel.filled[Channel::slot(batch)].arrive();
+    if (batch >= 0) channel.costs.filled[Costs::slot(batch)].arrive();
   }
 }
 
@@ -91,86 +88,98 @@ __device__ void spoil(const View<float>& out, int64_t pair, int64_t rows, int64_
   for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = NAN;
 }
 
-template <bool kFours>
-__global__ void __launch_bounds__(2 * kWarp * kBackwardStrips, kBackwardBlocks) product_backward(
+template <bool kFew, bool kFours>
+__global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<kFew>::kBlocks) product_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
-    Flows<S> flows, Tickets sweep_tickets, Tickets product_tickets, int64_t groups) {
-  __shared__ Progress sweep_words[kBackwardStrips], product_words[kBackwardStrips];
-  if (threadIdx.x == 0 && threadIdx.y < kBackwardStrips) sweep_words[threadIdx.y] = product_words[threadIdx.y] = 0;
-  if (threadIdx.y >= blockDim.y / 2) own_channel<true>().start(threadIdx.x);
-  const Block block(take_ticket(sweep_tickets), problem.batch);
-  const Extent extent = problem.extent(block.pair);
-  if (!extent.valid() || !isfinite(gradient.value[block.pair])) {
-    if (block.group > 0) return;
-    spoil(gradient.x, block.pair, extent.valid() ? extent.n : problem.n, problem.dim);
-    spoil(gradient.y, block.pair, extent.valid() ? extent.m : problem.m, problem.dim);
+    FlowRows flows, Tickets tickets, int64_t strips) {
+  using Warps = ProductWarps<kFew>;
+  using Channel = BackwardChannel<kFew>;
+  Channel& channel = Channel::own();
+  channel.start(threadIdx.x);
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int above = static_cast<int>(ticket / problem.batch);  // the pair's last strip
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid() || !isfinite(gradient.value[pair])) {
+    if (above > 0) return;
+    spoil(gradient.x, pair, extent.valid() ? extent.n : problem.n, problem.dim);
+    spoil(gradient.y, pair, extent.valid() ? extent.m : problem.m, problem.dim);
     return;
   }
-  const int index = strips_of<S>(extent) - 1 - block.index();
+  const int index = strips_of<S>(extent) - 1 - above;
   if (index < 0) return;
+  const Surroundings<S> around(extent, index);
+  const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;  // batches go from here to the first one
 
-  if (block.sweeps) {
-    Progress* const far = sweep_tickets.words + block.pair * groups;
-    BackwardStrip job;
-    static_cast<Watchers&>(job) = block.watchers(sweep_words, far);
-    job.pair = block.pair;
-    job.strip = index;
-    job.producer = block.before(sweep_words, far);
-    robust_backward_strip<S, ProductTile<true>>(problem, gradient, extent, job, saved, flows);
+  const int role = threadIdx.y;
+  if (role == 0) return reverse_strip(extent, around, pair, index, flows, channel);
+  if (role == 1) return rebuild_strip(problem, extent, around, pair, index, saved, channel);
+  constexpr int kFirstRows = 2 + Warps::kCosts, kFirstColumns = kFirstRows + Warps::kRows;
+  if (role < kFirstRows) {
+    using Costs = typename Channel::Costs;
+    const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 2);
+    for (int batch = top; batch >= -kEarlyBatches; --batch) {
+      const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
+      if (turn > 0) channel.costs.released[slot].wait(turn - 1);
+      costs.fill(batch);
+      channel.costs.filled[slot].arrive();
+    }
     return;
   }
-  Progress* const far = product_tickets.words + block.pair * groups;
+
+  auto& ring = channel.alignment;
+  const auto add_all = [&](auto&&... sums) {
+    for (int batch = top; batch >= 0; --batch) {
+      const int slot = Channel::Alignment::slot(batch);
+      (sums.prepare(batch), ...);
+      ring.filled[slot].wait((top - batch) / Channel::Alignment::kBatches);
+      (sums.add(batch), ...);
+      ring.released[slot].arrive();
+    }
+    (sums.finish(), ...);
+  };
   GradientChain chain;
-  static_cast<Watchers&>(chain) = block.watchers(product_words, far);
-  chain.below = block.before(product_words, far);
-  chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
-  Channel& channel = own_channel<true>();
-  const Surroundings<S> around(extent, index);
-  const StripCosts<kFours> costs(problem, extent, around.strip, block.pair, channel);
-  StripGradient sums(problem, gradient, extent, around.strip, block.pair, chain);
-  const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;
-  // Fills kBatches batches, then one for every one that the sweep has left behind.
-  for (int batch = top, behind = top; behind >= 0; --batch) {
-    if (batch <= top - kBatches) {
-      channel.swept[Channel::slot(behind)].wait((top - behind) / kBatches);
-      sums.add(channel, behind--);
-    }
-    if (batch >= -kEarlyBatches) {
-      costs.fill(batch);
-      channel.filled[Channel::slot(batch)].arrive();
-    }
-  }
-  sums.finish();
+  const auto rows = [&](int warp) { return RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, warp); };
+  const auto columns = [&](int warp) {
+    chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
+    if (above > 0) chain.below.far_word = chain.far_word - Warps::kColumns;
+    chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
+    return ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, chain, warp);
+  };
+  if constexpr (kFew)
+    add_all(rows(0), columns(0));
+  else if (role < kFirstColumns)
+    add_all(rows(role - kFirstRows));
+  else
+    add_all(columns(role - kFirstColumns));
 }
 
+int strips_per_block(const Sizes<S>& sizes) { return static_cast<int>(std::min<int64_t>(kForwardStrips, sizes.strips)); }
 int64_t groups_of(const Sizes<S>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
-
-constexpr int kForwardBytes = sizeof(Channel), kBackwardBytes = RobustStage<S>::kBytes + kForwardBytes;  // of a strip
-
-// Strips of a block: fewer where the blocks would not fill the device, or its shared memory does not hold more.
-int strips_per_block(const Problem<float>& problem, int most, int strip_bytes) {
-  int device = 0, block_bytes = 0;
-  if (cudaGetDevice(&device) == cudaSuccess)
-    cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  const int64_t strips = Sizes<S>(problem).strips;
-  const int wanted = problem.batch * strips < kFewStrips ? std::min(most, 2) : most;
-  return static_cast<int>(std::min<int64_t>(std::clamp(block_bytes / strip_bytes, 1, wanted), strips));
-}
-
+// Of a pair in backward: of all warps that add to dy.
+int64_t words_of(const Sizes<S>& sizes) { return sizes.strips * ProductWarps<false>::kColumns; }
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 bool reads_fours(const Problem<float>& problem) {
   return softdtw::reads_fours(problem.x, problem.dim) && softdtw::reads_fours(problem.y, problem.dim);
 }
 
+// Calls launch(kFew, kFours), which are types.
+template <class Launch>
+cudaError_t with_kernel(const Problem<float>& problem, Launch&& launch) {
+  using Yes = std::true_type;
+  using No = std::false_type;
+  if (problem.dim <= kFewDims) return reads_fours(problem) ? launch(Yes(), Yes()) : launch(Yes(), No());
+  return reads_fours(problem) ? launch(No(), Yes()) : launch(No(), No());
+}
+
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
 template <class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, int64_t blocks, int most_blocks, int strips, int strip_bytes, cudaStream_t stream,
+    Kernel kernel, int64_t blocks, int most_blocks, int warps, int bytes, cudaStream_t stream,
     const Arguments&... arguments) {
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
   constexpr int kOwnBytes = 2048;  // of a block, beside the dynamic ones
-  const int bytes = strips * strip_bytes;
   int device = 0, processors = 1, all_bytes = 1;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
@@ -181,7 +190,7 @@ cudaError_t launch(
   const int64_t share = std::min<int64_t>((100 * resident * (bytes + kOwnBytes) + all_bytes - 1) / all_bytes, 100);
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, 2 * strips), bytes, stream>>>(arguments...);
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments...);
   return cudaGetLastError();
 }
 
@@ -193,47 +202,48 @@ int64_t Products::saved_bytes(const Problem<float>& problem) {
 
 int64_t Products::forward_scratch_bytes(const Problem<float>& problem, bool save) {
   const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(problem, kForwardStrips, kForwardBytes)))) +
+  return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(sizes)))) +
          (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
 }
 
 int64_t Products::backward_scratch_bytes(const Problem<float>& problem) {
   const Sizes<S> sizes(problem);
-  return 2 * padded(
-                 Tickets::bytes(
-                     problem.batch, groups_of(sizes, strips_per_block(problem, kBackwardStrips, kBackwardBytes)))) +
-         sizeof(float) * Flows<S>::scalars(problem.batch, sizes, 1);
+  return padded(Tickets::bytes(problem.batch, words_of(sizes))) + FlowRows::bytes(problem.batch, sizes);
 }
 
 cudaError_t Products::forward(
     const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
-  const int strips = strips_per_block(problem, kForwardStrips, kForwardBytes);
+  const int strips = strips_per_block(sizes);
   const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
   const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
   if (error != cudaSuccess) return error;
   const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
   const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(static_cast<char*>(scratch) + bytes, sizes.groups);
-  return launch(
-      reads_fours(problem) ? product_forward<true> : product_forward<false>, groups * problem.batch,
-      kForwardBlocks * kForwardStrips / strips, strips, kForwardBytes, stream, problem, value, kept, edges,
-      Tickets(scratch, problem.batch, groups), groups);
+  return with_kernel(problem, [&](auto few, auto fours) {
+    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+    return launch(
+        product_forward<kFew, kFours>, groups * problem.batch, Threads<kFew>::kBlocks * kForwardStrips / strips,
+        strips * Threads<kFew>::kForwardWarps, strips * static_cast<int>(sizeof(ForwardChannel<kFew>)), stream, problem,
+        value, kept, edges, Tickets(scratch, problem.batch, groups), groups);
+  });
 }
 
 cudaError_t Products::backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
-  const int strips = strips_per_block(problem, kBackwardStrips, kBackwardBytes);
-  const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
-  const cudaError_t error = cudaMemsetAsync(scratch, 0, 2 * bytes, stream);
+  const int64_t bytes = padded(Tickets::bytes(problem.batch, words_of(sizes)));
+  const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + FlowRows::bytes(problem.batch, sizes), stream);
   if (error != cudaSuccess) return error;
-  char* const memory = static_cast<char*>(scratch);
-  const Flows<S> flows(reinterpret_cast<float*>(memory + 2 * bytes), problem.batch, sizes);
   const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
-  return launch(
-      reads_fours(problem) ? product_backward<true> : product_backward<false>, groups * problem.batch,
-      kBackwardBlocks * kBackwardStrips / strips, strips, kBackwardBytes, stream, problem, gradient, kept, flows,
-      Tickets(scratch, problem.batch, groups), Tickets(memory + bytes, problem.batch, groups), groups);
+  return with_kernel(problem, [&](auto few, auto fours) {
+    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+    return launch(
+        product_backward<kFew, kFours>, sizes.strips * problem.batch, Threads<kFew>::kBlocks, Threads<kFew>::kBackwardWarps,
+        static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
+        FlowRows(static_cast<char*>(scratch) + bytes, sizes), Tickets(scratch, problem.batch, words_of(sizes)),
+        sizes.strips);
+  });
 }
 
 }  // namespace softdtw

@@ -1,9 +1,9 @@
-// What the two warps of a strip (product.cu) share: a ring of the strip's columns in shared memory, and the gates through
-// which each learns how far the other is.
+// What the warps of a strip (product.cu) share: rings of the strip's columns in shared memory, of costs and, in backward, of E,
+// and the gates through which each warp learns how far the others are.
 //
 // Columns come in batches of kBatchColumns, counted from the strip's first one; batches -2 and -1 stand left of it, where lanes
-// wake. The product warp fills a batch with costs; every lane of the sweep reads the cells of its own skewed chunk, and in
-// backward writes E over them, so a batch that all chunks have left behind is a rectangle of E.
+// wake. Sweeps read costs, and leave E, in the cells of their skewed chunks; costs are filled in, and E is read, batch by
+// batch.
 #pragma once
 
 #include "robust_strip.cuh"
@@ -12,20 +12,26 @@ namespace softdtw {
 
 using ProductShape = Shape<float, 2>;
 constexpr int kBatchGroups = 2, kBatchColumns = kBatchGroups * ProductShape::kSteps;
-// A chunk meets kSkewChunks + 1 groups and a stage of backward three more, which is four batches; the fifth is on its way.
-constexpr int kBatches = 5, kRingColumns = kBatches * kBatchColumns;
 constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
-static_assert(ProductShape::kSkewChunks + ProductShape::kStage <= (kBatches - 1) * kBatchGroups);
 
-// Opens once for every phase, when all lanes of one warp have arrived; the other warp waits for every phase in turn, so
-// neither can be two ahead.
+// The warps of a strip beside its sweeps: those that compute costs (product_costs.cuh), and dx, and dy (product_gradient.cuh).
+// With few dimensions one warp computes both gradients.
+template <bool kFew>
+struct ProductWarps {
+  static constexpr int kCosts = kFew ? 1 : 2, kRows = kFew ? 1 : 2, kColumns = kRows;
+  static constexpr int kGradients = kFew ? 1 : kRows + kColumns;
+};
+
+// Opens once for every phase, when all lanes of so many warps have arrived; those who wait, wait for every phase in turn, so
+// nobody can be two ahead.
+template <int kWarps>
 struct Gate {
   unsigned long long word;
 
   __device__ __forceinline__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(&word)); }
 #if __CUDA_ARCH__ >= 800
   __device__ __forceinline__ void start() {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kWarp) : "memory");
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kWarps * kWarp) : "memory");
   }
   __device__ __forceinline__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
@@ -52,52 +58,120 @@ struct Gate {
     atomicAdd(&word, 1ull);
   }
   __device__ __forceinline__ bool is_open(int phase) const {
-    return look_at<true>(&word) >= static_cast<unsigned long long>(phase + 1) * kWarp;
+    return look_at<true>(&word) >= static_cast<unsigned long long>(phase + 1) * (kWarps * kWarp);
   }
 #endif
   __device__ __forceinline__ void wait(int phase) const {
+#pragma unroll 1
     while (!is_open(phase)) {
     }
     __syncwarp();
   }
 };
 
-struct __align__(16) Channel {
-  static constexpr int kRows = ProductShape::kStripRows;
-  float ring[kRingColumns * kRows];
-  float reach[kRingColumns / ProductShape::kSteps];  // per group of columns: no cost is larger; NaN if one is NaN
-  float norms[kRows];                                // the product warp's own note: |x|^2 of every row
-  Gate filled[kBatches], swept[kBatches];            // per batch, opened by the product warp and by the sweep
-  int first_column;                                  // the sweep's own note
+// kFillers, kReaders: warps that fill a batch, and that are done with it.
+template <int kBatches_, int kFillers, int kReaders>
+struct __align__(16) Ring {
+  static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = ProductShape::kStripRows;
+  float cells[kColumns * kRows];
+  Gate<kFillers> filled[kBatches];
+  Gate<kReaders> released[kBatches];
 
-  __device__ void start(int lane) {
+  __device__ __forceinline__ void start(int lane) {
     if (lane < kBatches) {
       filled[lane].start();
-      swept[lane].start();
+      released[lane].start();
     }
   }
   __device__ __forceinline__ static int slot(int batch) { return (batch + kBatches) % kBatches; }
-  // A cell of the ring. Rows are swizzled by the column: lanes that read along a skewed diagonal, along a column, or in
-  // fragments of 8 rows by 4 columns meet different banks.
-  __device__ __forceinline__ float& at(int row, int ring_column) {
-    return ring[ring_column * kRows + (row ^ (ring_column & 3) << 3)];
+  // Rows are swizzled by the column: lanes that read along a skewed diagonal, along a column, or in fragments of 8 rows by 4
+  // columns meet different banks.
+  __device__ __forceinline__ static int swizzled(int row, int column) { return row ^ (column & 3) << 3; }
+  __device__ __forceinline__ float& at(int row, int column) { return cells[column * kRows + swizzled(row, column)]; }
+  __device__ __forceinline__ float2& two_rows(int row, int column) { return reinterpret_cast<float2&>(at(row, column)); }
+};
+
+// The cells of a lane's chunk in a ring.
+template <class Ring>
+struct ChunkInRing {
+  static constexpr int kColumns = Ring::kColumns;
+  int first;    // the lane's first column in the ring
+  int rows[4];  // the lane's first row in every fourth column
+
+  __device__ __forceinline__ ChunkInRing(int chunk, int lane) {
+    constexpr int kGroups = kColumns / ProductShape::kSteps;
+    first = chunk % kGroups * ProductShape::kSteps - lane;
+    if (first < 0) first += kColumns;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane);
   }
-  __device__ __forceinline__ float2& two_rows(int row, int ring_column) {
-    return reinterpret_cast<float2&>(at(row, ring_column));
+  __device__ __forceinline__ int column(int t) const {
+    if constexpr ((kColumns & (kColumns - 1)) == 0) return (first + t) & (kColumns - 1);
+    return min(static_cast<unsigned>(first + t), static_cast<unsigned>(first + t - kColumns));
+  }
+  __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const {
+    return reinterpret_cast<float2&>(ring.cells[column(t) * Ring::kRows + rows[t % 4]]);
   }
 };
 
-// The channel of the calling warp's strip, behind what the sweeps keep of a stage.
-template <bool kBackward>
-__device__ __forceinline__ Channel& own_channel() {
-  const int strips = blockDim.y / 2, stage_bytes = kBackward ? strips * RobustStage<ProductShape>::kBytes : 0;
-  return reinterpret_cast<Channel*>(stage_memory + stage_bytes)[threadIdx.y % strips];
-}
+// A chunk meets kSkewChunks + 1 groups and a stage of backward three more, which is four batches; two are on their way.
+template <int kCostWarps>
+struct CostRing : Ring<6, kCostWarps, 1> {
+  // Per warp that fills, and group of columns: no cost is larger; NaN if one is NaN.
+  float reach[kCostWarps][CostRing::kColumns / ProductShape::kSteps];
 
-// The chunks that a strip sweeps.
-template <bool kBackward>
-__device__ __forceinline__ int chunks_of(const Surroundings<ProductShape>& around, bool keeps) {
-  return around.is_last && (kBackward || !keeps) ? around.end_chunk + 1 : around.strip.chunks;
-}
+  __device__ __forceinline__ float reach_of(int column) const {
+    float most = reach[0][column / ProductShape::kSteps];
+#pragma unroll
+    for (int warp = 1; warp < kCostWarps; ++warp) most = greater(most, reach[warp][column / ProductShape::kSteps]);
+    return most;
+  }
+};
+
+// Of a strip in forward; a block has several.
+template <bool kFew>
+struct ForwardChannel {
+  using Costs = CostRing<ProductWarps<kFew>::kCosts>;
+  Costs costs;
+
+  __device__ __forceinline__ static int strips() { return blockDim.y / (1 + ProductWarps<kFew>::kCosts); }
+  __device__ __forceinline__ static ForwardChannel& own() {
+    return reinterpret_cast<ForwardChannel*>(stage_memory)[threadIdx.y % strips()];
+  }
+  __device__ __forceinline__ void start(int lane) { costs.start(lane); }
+};
+
+// Of the strip of a block in backward.
+template <bool kFew>
+struct BackwardChannel {
+  using S = ProductShape;
+  using Costs = CostRing<ProductWarps<kFew>::kCosts>;
+  // E of three batches is on its way. With many dimensions it piles up near likely paths, where gradients take longest, and
+  // there the strips follow each other: none should have to wait.
+  using Alignment = Ring<kFew ? 4 : 8, 1, ProductWarps<kFew>::kGradients>;
+  static constexpr int kBuffers = 2;
+
+  Weights<float> weights[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];  // of a stage
+  Costs costs;
+  Alignment alignment;
+  Gate<1> rebuilt[kBuffers], released[kBuffers];  // of `weights`
+  // What is read of memory to rebuild a stage, and the edge for the stage after it.
+  EdgeSlot<S> edges[kBuffers][S::kStage];
+  alignas(16) char snapshot[Snapshot<S>::kBytes];
+
+  __device__ __forceinline__ static BackwardChannel& own() { return *reinterpret_cast<BackwardChannel*>(stage_memory); }
+  // By the whole block. E is 0 where no sweep comes by, right of the table.
+  __device__ __forceinline__ void start(int lane) {
+    for (int i = threadIdx.y * kWarp + lane; i < Alignment::kColumns * Alignment::kRows; i += blockDim.y * kWarp)
+      alignment.cells[i] = 0;
+    if (threadIdx.y > 0) return;
+    costs.start(lane);
+    alignment.start(lane);
+    if (lane < kBuffers) {
+      rebuilt[lane].start();
+      released[lane].start();
+    }
+  }
+};
 
 }  // namespace softdtw

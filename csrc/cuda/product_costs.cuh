@@ -1,12 +1,14 @@
-// Squared distances for a strip, a batch of columns at a time, by the strip's product warp.
+// Squared distances for a strip, a batch of columns at a time, by the strip's cost warps.
 //
 // Many dimensions: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin near both: the
 // strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the block of
-// 16 x 16 cells around it is computed again from differences. Few dimensions: from differences throughout.
+// 16 x 16 cells around it is computed again from differences. Fewer dimensions: from differences throughout. Few: between two
+// rows that a lane holds and columns that all lanes read.
 //
-// Lanes to work: a block of 16 rows is held as matrix.cuh says, with the columns of a group of 8 permuted, so that a lane has
-// those of its member number t and t + 4, and stores meet different banks. A lane reads four dimensions at once and the order
-// of dimensions in a product is free: member t of a group takes 4 t to 4 t + 3 of every 16.
+// Lanes to work, many dimensions: each of two warps has half of the strip's blocks of 16 rows. A block is held as matrix.cuh
+// says, with the columns of a group of 8 permuted, so that a lane has those of its member number t and t + 4, and stores meet
+// different banks. A lane reads four dimensions at once and the order of dimensions in a product is free: member t of a group
+// takes 4 t to 4 t + 3 of every 16.
 #pragma once
 
 #include "matrix.cuh"
@@ -48,103 +50,170 @@ __device__ __forceinline__ float add_square(const float4& a, float sum) {
 }
 
 constexpr int kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;
-constexpr int kMatrixDims = 16;          // below, differences are cheaper
-constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
+constexpr int kFewDims = 8, kMatrixDims = 16;  // up to which dimensions are few, and below which differences are cheaper
+constexpr float kCancelled = 1.0f / 16;        // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
-template <bool kFours>
-class StripCosts {
+// Where a strip and its columns lie in the series.
+struct StripOfSeries {
   using S = ProductShape;
   const Vectors x, y;
   const Strip<S> strip;
   const int group, member;
   const float* const origin;
-  Channel& channel;
 
- public:
-  __device__ StripCosts(
-      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Channel& channel_)
+  __device__ StripOfSeries(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair)
       : x(problem.x, pair, extent.n, problem.dim),
         y(problem.y, pair, extent.m, problem.dim),
         strip(strip_),
         group(threadIdx.x / 4),
         member(threadIdx.x % 4),
-        origin(x.at(strip.first_row + S::kStripRows / 2)),
-        channel(channel_) {
-    if (x.dim < kMatrixDims) return;
-    float norms[2 * kTiles] = {};  // of rows group + 8 i
+        origin(x.at(strip.first_row + S::kStripRows / 2)) {}
+};
+
+template <bool kFew, bool kFours>
+class StripCosts : StripOfSeries {
+  using Ring = CostRing<ProductWarps<kFew>::kCosts>;
+  static constexpr int kWarps = ProductWarps<kFew>::kCosts, kOwnTiles = kTiles / kWarps;
+  Ring& ring;
+  const int warp, first_tile;
+  const float* rows[kFew ? 1 : kOwnTiles][2];      // many dimensions: rows group and group + 8 of the warp's tiles
+  float norms[kFew ? 1 : kOwnTiles][2];            // and |x|^2 of these
+  float4 held[S::kRows][kFew ? kFewDims / 4 : 1];  // few: the lane's rows
+
+ public:
+  __device__ StripCosts(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_)
+      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), warp(warp_), first_tile(warp * kOwnTiles) {
+    if constexpr (kFew) {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+        for (int i = 0; i < kFewDims / 4; ++i)
+          held[k][i] = load_four<kFours>(x.at(strip.first_row + threadIdx.x * S::kRows + k), 4 * i, x.dim);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kOwnTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          rows[i][half] = x.at(strip.first_row + (first_tile + i) * kTileRows + 8 * half + group);
+          norms[i][half] = 0;
+        }
 #pragma unroll 1
-    for (int d = 4 * member; d < x.dim; d += 16) {
-      const float4 from = load_four<kFours>(origin, d, x.dim);
+      for (int d = 4 * member; d < x.dim; d += 16) {
+        const float4 from = load_four<kFours>(origin, d, x.dim);
 #pragma unroll
-      for (int i = 0; i < 2 * kTiles; ++i)
-        norms[i] = add_square(load_four<kFours>(x.at(strip.first_row + 8 * i + group), d, x.dim) - from, norms[i]);
-    }
+        for (int i = 0; i < kOwnTiles; ++i)
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) {
-      const float norm = sum_of_group(norms[i]);
-      if (member == 0) channel.norms[8 * i + group] = norm;
+          for (int half = 0; half < 2; ++half)
+            norms[i][half] = add_square(load_four<kFours>(rows[i][half], d, x.dim) - from, norms[i][half]);
+      }
+#pragma unroll
+      for (int i = 0; i < kOwnTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) norms[i][half] = sum_of_group(norms[i][half]);
     }
-    __syncwarp();
   }
 
-  // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them, and E is 0 there.
+  // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them.
   __device__ void fill(int batch) const {
-    const int first = strip.first_column + batch * kBatchColumns, slot = Channel::slot(batch);
+    const int first = strip.first_column + batch * kBatchColumns, slot = Ring::slot(batch);
     float greatest[kBatchGroups] = {};
     if (batch < 0 || first >= strip.end_column) {
-      for (int i = threadIdx.x; i < kBatchColumns * S::kStripRows; i += kWarp)
-        channel.ring[slot * kBatchColumns * S::kStripRows + i] = 0;
+      for (int i = warp * kWarp + threadIdx.x; i < kBatchColumns * S::kStripRows; i += kWarps * kWarp)
+        ring.cells[slot * kBatchColumns * S::kStripRows + i] = 0;
+    } else if constexpr (kFew) {
+      fill_from_held_rows(first, slot, greatest);
     } else {
-      unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
+      unsigned left = (1u << kOwnTiles) - 1;  // tiles to be computed from differences
       if (x.dim >= kMatrixDims) left = fill_from_products(first, slot, greatest);
 #pragma unroll 1
-      for (int tile = 0; tile < kTiles; ++tile) {
-        if ((left >> tile & 1) == 0) continue;
+      for (int i = 0; i < kOwnTiles; ++i) {
+        if ((left >> i & 1) == 0) continue;
         float costs[kBatchGroups][4];
-        differences(tile, first, costs);
-        store(tile, first, slot, costs, greatest);
+        differences(first_tile + i, first, costs);
+        store(first_tile + i, first, slot, costs, greatest);
       }
     }
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
       const float reach = greatest_of_warp(greatest[h]);
-      if (threadIdx.x == 0) channel.reach[slot * kBatchGroups + h] = reach;
+      if (threadIdx.x == 0) ring.reach[warp][slot * kBatchGroups + h] = reach;
     }
     __syncwarp();
   }
 
  private:
-  // Returns the tiles that were left out because something cancelled in them. Loads are started well before their use: those
-  // of a tile's rows a tile before, those of columns 16 dimensions before.
-  __device__ __forceinline__ unsigned fill_from_products(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
-    const auto rows = [&](int tile, int d, int below) {
-      return load_four<kFours>(x.at(strip.first_row + tile * kTileRows + group + below), d, x.dim);
-    };
-    const auto columns = [&](int h, int d) {
-      return load_four<kFours>(y.at(first + 8 * h + group / 2 + group % 2 * 4), d, x.dim);
-    };
-    float4 ahead[kBatchGroups];
+  // A loop of few instructions, since the warps of a strip share what caches them.
+  __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
+    constexpr int kAtOnce = 4;
+    const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
+#pragma unroll 1
+    for (int column = 0; column < kBatchColumns; column += kAtOnce) {
+      float costs[kAtOnce][S::kRows] = {}, most = 0;
 #pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h) ahead[h] = columns(h, 4 * member);
-    float4 upper_ahead = rows(0, 4 * member, 0), lower_ahead = rows(0, 4 * member, 8);
+      for (int i = 0; i < kFewDims / 4; ++i) {
+        if (4 * i >= x.dim) continue;
+#pragma unroll
+        for (int c = 0; c < kAtOnce; ++c) {
+          const float4 four = load_four<kFours>(y.at(first + column + c), 4 * i, x.dim);
+#pragma unroll
+          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - four, costs[c][k]);
+        }
+      }
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c) {
+        const bool here = first + column + c < strip.end_column;
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) {
+          if (!here || k >= rows_left) costs[c][k] = 0;
+          most = greater(most, costs[c][k]);
+        }
+        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + column + c) = make_float2(costs[c][0], costs[c][1]);
+      }
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h) greatest[h] = greater(greatest[h], column / S::kSteps == h ? most : 0.0f);
+    }
+  }
+
+  // Returns the tiles that were left out because something cancelled in them. Loads are started 16 dimensions ahead.
+  __device__ __forceinline__ unsigned fill_from_products(int first, int slot, float (&greatest)[kBatchGroups]) const {
+    float4 rows_ahead[kOwnTiles][2], columns_ahead[kBatchGroups], origin_ahead;
+    const float* columns_of_groups[kBatchGroups];
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) columns_of_groups[h] = y.at(first + 8 * h + group / 2 + group % 2 * 4);
+    const auto load_ahead = [&](int d) {
+      origin_ahead = load_four<kFours>(origin, d, x.dim);
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h) columns_ahead[h] = load_four<kFours>(columns_of_groups[h], d, x.dim);
+#pragma unroll
+      for (int i = 0; i < kOwnTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) rows_ahead[i][half] = load_four<kFours>(rows[i][half], d, x.dim);
+    };
+    float sums[kOwnTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
+    load_ahead(4 * member);
 #pragma unroll 1
     for (int d = 4 * member; d - 4 * member < x.dim; d += 16) {
-      const float4 from = load_four<kFours>(origin, d, x.dim);
+      const float4 from = origin_ahead;
+      float4 moved[kOwnTiles][2], columns[kBatchGroups];
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h) columns[h] = columns_ahead[h] - from;
+#pragma unroll
+      for (int i = 0; i < kOwnTiles; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) moved[i][half] = rows_ahead[i][half] - from;
+      load_ahead(d + 16);
+      __syncwarp();  // or the compiler starts the loads where it needs them
       Factor right[kBatchGroups][2][2];
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h) {
-        const float4 four = ahead[h] - from;
-        ahead[h] = columns(h, d + 16);
-        y_norms[h] = add_square(four, y_norms[h]);
-        right[h][0][0] = Factor(four.x), right[h][0][1] = Factor(four.y);
-        right[h][1][0] = Factor(four.z), right[h][1][1] = Factor(four.w);
+        y_norms[h] = add_square(columns[h], y_norms[h]);
+        right[h][0][0] = Factor(columns[h].x), right[h][0][1] = Factor(columns[h].y);
+        right[h][1][0] = Factor(columns[h].z), right[h][1][1] = Factor(columns[h].w);
       }
 #pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        const float4 upper = upper_ahead - from, lower = lower_ahead - from;
-        const int next_tile = (tile + 1) % kTiles, next_d = next_tile == 0 ? d + 16 : d;
-        upper_ahead = rows(next_tile, next_d, 0), lower_ahead = rows(next_tile, next_d, 8);
+      for (int i = 0; i < kOwnTiles; ++i) {
+        const float4 upper = moved[i][0], lower = moved[i][1];
         const Factor left[2][4] = {
             {Factor(upper.x), Factor(lower.x), Factor(upper.y), Factor(lower.y)},
             {Factor(upper.z), Factor(lower.z), Factor(upper.w), Factor(lower.w)}};
@@ -155,29 +224,32 @@ class StripCosts {
 #pragma unroll
         for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) sums[tile][h][i] += parts[h][i] + parts[kBatchGroups + h][i];
+          for (int j = 0; j < 4; ++j) sums[i][h][j] += parts[h][j] + parts[kBatchGroups + h][j];
       }
+    }
+    float y_norm_of[kBatchGroups][2];  // the sum's column 2 member + j belongs to the group of that number
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const float norm = sum_of_group(y_norms[h]);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) y_norm_of[h][j] = __shfl_sync(kAllLanes, norm, 4 * (2 * member + j));
     }
     unsigned cancelled = 0;
 #pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h) y_norms[h] = sum_of_group(y_norms[h]);
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
+    for (int i = 0; i < kOwnTiles; ++i) {
       bool exact = true;
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          // The sum's column 2 member + i belongs to the group of that number.
-          const float magnitude =
-              channel.norms[8 * (2 * tile + i / 2) + group] + __shfl_sync(kAllLanes, y_norms[h], 4 * (2 * member + i % 2));
-          sums[tile][h][i] = fmaf(-2.0f, sums[tile][h][i], magnitude);
-          exact = exact && sums[tile][h][i] >= kCancelled * magnitude && magnitude < INFINITY;
+        for (int j = 0; j < 4; ++j) {
+          const float magnitude = norms[i][j / 2] + y_norm_of[h][j % 2];
+          sums[i][h][j] = fmaf(-2.0f, sums[i][h][j], magnitude);
+          exact = exact && sums[i][h][j] >= kCancelled * magnitude && magnitude < INFINITY;
         }
       if (__all_sync(kAllLanes, exact))
-        store(tile, first, slot, sums[tile], greatest);
+        store(first_tile + i, first, slot, sums[i], greatest);
       else
-        cancelled |= 1u << tile;
+        cancelled |= 1u << i;
     }
     return cancelled;
   }
@@ -218,7 +290,7 @@ class StripCosts {
         const int column = 8 * h + member + i % 2 * 4, own_row = row + i / 2 * 8;
         const bool here = strip.first_row + own_row < x.count && first + column < strip.end_column;
         const float cost = here ? costs[h][i] : 0.0f;
-        channel.at(own_row, slot * kBatchColumns + column) = cost;
+        ring.at(own_row, slot * kBatchColumns + column) = cost;
         greatest[h] = greater(greatest[h], cost);
       }
   }

@@ -1,8 +1,8 @@
-// (5) for a strip, from rectangles of E, by the strip's product warp: with both series moved by the strip's origin,
+// (5) for a strip, from rectangles of E, by the strip's gradient warps: with both series moved by the strip's origin,
 //   dx_i = 2 g (x_i sum_j E[i,j] - sum_j E[i,j] y_j),   dy_j = 2 g (y_j sum_i E[i,j] - sum_i E[i,j] x_i),
-// where the sums of vectors are matrix products (matrix.cuh). dx is the strip's own: the products add up in its memory, the
-// rest comes at the end. To dy the strips of a pair add in turn, the last one first, so every sum has one order. Both start
-// from zeros.
+// where the sums of vectors are matrix products (matrix.cuh). dx is the strip's own: with few dimensions the products add up in
+// registers, otherwise in its memory, and the rest comes at the end. To dy the strips of a pair add in turn, the last one
+// first, so every sum has one order. Both start from zeros.
 //
 // Most of E is all but 0, far from every likely path. A block of E below kNegligible is left out: in the row and in the column
 // of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
@@ -12,94 +12,57 @@
 
 namespace softdtw {
 
-constexpr float kNegligible = 5.421011e-20f;              // 2^-64
-constexpr int kBlockDims = 32, kEights = kBlockDims / 8;  // dimensions whose sums a warp holds at once
+constexpr float kNegligible = 5.421011e-20f;      // 2^-64
+constexpr int kRowEights = 4, kColumnEights = 2;  // blocks of eight dimensions whose sums a warp holds at once
 
-// Whom the product warp of a strip waits for, before it adds to dy, and who waits for it. What is published grows from right to
-// left: how many groups lie between `start`, a group beyond any strip's last one, and the last one done.
+// Whom a strip waits for before it adds to dy, and who waits for it. What is published grows from right to left: how many
+// groups lie between `start`, a group beyond any strip's last one, and the last one done.
 struct GradientChain : Watchers {
   Neighbour below;
   int start;
 };
 
-class StripGradient {
-  using S = ProductShape;
-  const Vectors x, y;
-  const View<float> dx, dy;
-  const Strip<S> strip;
-  const GradientChain& chain;
-  const float scale;
-  const int group, member;
-  const float* const origin;
-  float row_sums[2 * kTiles] = {};  // of E, this lane's share, rows group + 8 i
+// Moves everything one place down and the first to the end, for loops that are not unrolled, which cannot choose a register.
+template <int kCount, int kSize>
+__device__ __forceinline__ void rotate(float (&items)[kCount][kSize]) {
+#pragma unroll
+  for (int j = 0; j < kSize; ++j) {
+    const float first = items[0][j];
+#pragma unroll
+    for (int i = 0; i + 1 < kCount; ++i) items[i][j] = items[i + 1][j];
+    items[kCount - 1][j] = first;
+  }
+}
 
- public:
+// What both gradients of a strip need of the series and of E.
+template <bool kFew>
+struct StripGradient : StripOfSeries {
+  using Ring = typename BackwardChannel<kFew>::Alignment;
+  Ring& ring;
+  const float scale;
+
   __device__ StripGradient(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, const GradientChain& chain_)
-      : x(problem.x, pair, extent.n, problem.dim),
-        y(problem.y, pair, extent.m, problem.dim),
-        dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
-        dy(gradient.y.data == nullptr ? gradient.y : gradient.y.pair(pair)),
-        strip(strip_),
-        chain(chain_),
-        scale(2 * gradient.grad_value[pair]),
-        group(threadIdx.x / 4),
-        member(threadIdx.x % 4),
-        origin(x.at(strip.first_row + S::kStripRows / 2)) {}
+      int64_t pair, Ring& ring_)
+      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), scale(2 * gradient.grad_value[pair]) {}
 
-  __device__ void add(Channel& channel, int batch) {
-    const int first = strip.first_column + batch * kBatchColumns;
-    const int ring_column = Channel::slot(batch) * kBatchColumns;
-    unsigned tiles = 0;  // those that matter
+  // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
+  // Returns whether the tile matters.
+  __device__ __forceinline__ bool load_alignment(int tile, int ring_column, float (&e)[2][4], float (&sums)[2]) const {
 #pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-      float sums[2] = {};
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c)
-#pragma unroll
-        for (int i = 0; i < 2; ++i) sums[i] += channel.at(tile * kTileRows + group + 8 * i, ring_column + member + 4 * c);
-      row_sums[2 * tile] += sums[0];
-      row_sums[2 * tile + 1] += sums[1];
-      if (__any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible)) tiles |= 1u << tile;
+      for (int c = 0; c < 4; ++c) e[half][c] = ring.at(tile * kTileRows + group + 8 * half, ring_column + member + 4 * c);
+      sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
     }
-    if (dx.data != nullptr)
-#pragma unroll 1
-      for (int tile = 0; tile < kTiles; ++tile)
-        if (tiles >> tile & 1) add_to_x(channel, tile, first, ring_column);
-    if (dy.data != nullptr) add_to_y(channel, tiles, first, ring_column, batch == 0);
+    return __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
   }
-
-  // The part of dx that is no product.
-  __device__ void finish() {
-    if (dx.data == nullptr) return;
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) {
-      const float sum = sum_of_group(row_sums[i]);
-#pragma unroll 1
-      for (int d = threadIdx.x; d - static_cast<int>(threadIdx.x) < x.dim; d += kWarp) {
-        const bool inside = d < x.dim;
-        const float from = inside ? __ldg(origin + d) : 0.0f;
-        float products[8], moved[8];
-#pragma unroll
-        for (int g = 0; g < 8; ++g) {
-          const int row = strip.first_row + 8 * i + g;
-          products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
-          moved[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
-        }
-#pragma unroll
-        for (int g = 0; g < 8; ++g) {
-          const int row = strip.first_row + 8 * i + g;
-          const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
-          if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, moved[g], -products[g]);
-        }
-      }
-    }
+  // A coordinate of a vector, moved by the origin; 0 past the last one.
+  __device__ __forceinline__ float moved(const float* vector, int d) const {
+    return d < x.dim ? __ldg(vector + d) - __ldg(origin + d) : 0.0f;
   }
-
- private:
   // Coordinates of a vector, moved by `from`: dimensions first_dim + 8 i + group; 0 past the last one.
+  template <int kEights>
   __device__ __forceinline__ void load(
       const float* vector, int first_dim, const float (&from)[kEights], float (&values)[kEights]) const {
 #pragma unroll
@@ -109,6 +72,7 @@ class StripGradient {
     }
   }
   // sums[i] += left (upper[i], lower[i]) for the dimensions that there are, two blocks of eight at a time.
+  template <int kEights>
   __device__ __forceinline__ void multiply(
       Sums (&sums)[kEights], int first_dim, const Factor (&left)[4], const float (&upper)[kEights],
       const float (&lower)[kEights]) const {
@@ -119,100 +83,283 @@ class StripGradient {
       multiply_add<4, 2>(reinterpret_cast<Sums(&)[2]>(sums[i]), {&left, &left}, {&right[0], &right[1]});
     }
   }
+};
+
+// dx. Several warps have equal parts of the strip's rows.
+template <bool kFew>
+class RowGradients : public StripGradient<kFew> {
+  using Base = StripGradient<kFew>;
+  using S = ProductShape;
+  using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
+  static constexpr int kOwnTiles = kTiles / ProductWarps<kFew>::kRows;
+  const View<float> dx;
+  const int first_tile;
+  float columns[kBatchGroups][2];     // few dimensions: those of y in a batch
+  float row_sums[kOwnTiles][2] = {};  // of E, this lane's share, rows group and group + 8 of a tile
+  Sums held[kOwnTiles] = {};          // of products, if dimensions are few
+
+ public:
+  __device__ RowGradients(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, typename Base::Ring& ring_, int warp)
+      : Base(problem, gradient, extent, strip_, pair, ring_),
+        dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
+        first_tile(warp * kOwnTiles) {}
+
+  // What does not depend on E.
+  __device__ __forceinline__ void prepare(int batch) {
+    if (!kFew || dx.data == nullptr) return;
+    const int first = strip.first_column + batch * kBatchColumns;
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) columns[h][j] = Base::moved(y.at(first + 8 * h + member + 4 * j), group);
+  }
+  __device__ __forceinline__ void add(int batch) {
+    if (dx.data == nullptr) return;
+    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+#pragma unroll 1
+    for (int tile = first_tile; tile < first_tile + kOwnTiles; ++tile) {
+      float e[2][4], sums[2];
+      if (Base::load_alignment(tile, ring_column, e, sums)) {
+        row_sums[0][0] += sums[0];
+        row_sums[0][1] += sums[1];
+        Factor left[kBatchGroups][4];
+#pragma unroll
+        for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
+        if constexpr (kFew)
+          add_to_held(held[0], left, columns);
+        else
+          add_to_memory(tile, first, left);
+      }
+      rotate(row_sums);
+      if constexpr (kFew) rotate(held);
+    }
+  }
+
+  // The part of dx that is no product.
+  __device__ __forceinline__ void finish() {
+    if (dx.data == nullptr) return;
+    if constexpr (kFew) {
+#pragma unroll
+      for (int tile = 0; tile < kOwnTiles; ++tile)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = strip.first_row + (first_tile + tile) * kTileRows + group + 8 * half;
+          const float sum = sum_of_group(row_sums[tile][half]);
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const int d = 2 * member + j;
+            if (row < x.count && d < x.dim)
+              dx.at(row, d) = scale * fmaf(sum, Base::moved(x.at(row), d), -held[tile][2 * half + j]);
+          }
+        }
+    } else {
+      finish_memory();
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static void add_to_held(
+      Sums& sums, const Factor (&left)[kBatchGroups][4], const float (&columns)[kBatchGroups][2]) {
+    Sums terms[4] = {};
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const Factor right[2] = {Factor(columns[h][0]), Factor(columns[h][1])};
+      multiply_add_apart(terms, left[h], right);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums[j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+  }
 
   // sum_j E y_j for the rows of a tile and the columns of a batch.
-  __device__ __forceinline__ void add_to_x(Channel& channel, int tile, int first, int ring_column) const {
-    const int row = tile * kTileRows + group, own_row = strip.first_row + row;
-    Factor left[kBatchGroups][4];
+  __device__ __forceinline__ void add_to_memory(int tile, int first, const Factor (&left)[kBatchGroups][4]) const {
+    const int own_row = strip.first_row + tile * kTileRows + group;
     const float* columns[kBatchGroups][2];
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int column = 8 * h + member + 4 * j;
-        left[h][2 * j] = Factor(channel.at(row, ring_column + column));
-        left[h][2 * j + 1] = Factor(channel.at(row + 8, ring_column + column));
-        columns[h][j] = y.at(first + column);
-      }
+      for (int j = 0; j < 2; ++j) columns[h][j] = y.at(first + 8 * h + member + 4 * j);
 #pragma unroll 1
-    for (int first_dim = 0; first_dim < x.dim; first_dim += kBlockDims) {
+    for (int first_dim = 0; first_dim < x.dim; first_dim += 8 * kRowEights) {
       const int own_dim = first_dim + 2 * member;
       float* const out = dx.data + own_row * dx.row_stride + own_dim;
       const auto for_each_sum = [&](auto&& f) {
 #pragma unroll
-        for (int i = 0; i < kEights; ++i)
+        for (int i = 0; i < kRowEights; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
             if (own_row + j / 2 * 8 < x.count && own_dim + 8 * i + j % 2 < x.dim)
               f(i, j, (out + j / 2 * 8 * dx.row_stride)[8 * i + j % 2]);
       };
-      float from[kEights] = {};
-      Sums sums[kEights] = {}, before[kEights];
-      load(origin, first_dim, from, from);
+      float from[kRowEights] = {};
+      Sums sums[kRowEights] = {}, before[kRowEights];
+      Base::load(origin, first_dim, from, from);
       for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h) {
-        float upper[kEights], lower[kEights];
-        load(columns[h][0], first_dim, from, upper);
-        load(columns[h][1], first_dim, from, lower);
-        multiply(sums, first_dim, left[h], upper, lower);
+        float upper[kRowEights], lower[kRowEights];
+        Base::load(columns[h][0], first_dim, from, upper);
+        Base::load(columns[h][1], first_dim, from, lower);
+        Base::multiply(sums, first_dim, left[h], upper, lower);
       }
       for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
     }
   }
 
-  // dy of a batch. The columns are the rows of the left factor; rows 2 t and 2 t + 1 of every 8 are what member t holds.
-  __device__ __forceinline__ void add_to_y(
-      Channel& channel, unsigned tiles, int first, int ring_column, bool is_last) const {
-    const int first_group = first / S::kSteps;
-    if (threadIdx.x == 0) chain.below.wait(chain.start - first_group);
+  __device__ __forceinline__ void finish_memory() {
+    const int first_row = strip.first_row + first_tile * kTileRows;
     __syncwarp();
-    if (tiles != 0) {
-#pragma unroll 1
-      for (int first_dim = 0; first_dim < x.dim; first_dim += kBlockDims) {
-        float from[kEights] = {}, column_sums[2] = {};
-        Sums sums[kEights] = {};
-        load(origin, first_dim, from, from);
-#pragma unroll 1
-        for (int tile = 0; tile < kTiles; ++tile) {
-          if ((tiles >> tile & 1) == 0) continue;
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            const int row = tile * kTileRows + 8 * half + 2 * member;
-            const float2 e0 = channel.two_rows(row, ring_column + group);
-            const float2 e1 = channel.two_rows(row, ring_column + 8 + group);
-            column_sums[0] += e0.x + e0.y;
-            column_sums[1] += e1.x + e1.y;
-            const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};
-            float upper[kEights], lower[kEights];
-            load(x.at(strip.first_row + row), first_dim, from, upper);
-            load(x.at(strip.first_row + row + 1), first_dim, from, lower);
-            multiply(sums, first_dim, left, upper, lower);
-          }
+    for (int i = 0; i < 2 * kOwnTiles; ++i) {
+      const float sum = sum_of_group(row_sums[i / 2][i % 2]);
+#pragma unroll 1
+      for (int d = threadIdx.x; d - static_cast<int>(threadIdx.x) < x.dim; d += kWarp) {
+        const bool inside = d < x.dim;
+        const float from = inside ? __ldg(origin + d) : 0.0f;
+        float products[8], own[8];
+#pragma unroll
+        for (int g = 0; g < 8; ++g) {
+          const int row = first_row + 8 * i + g;
+          products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
+          own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
         }
-        column_sums[0] = sum_of_group(column_sums[0]);
-        column_sums[1] = sum_of_group(column_sums[1]);
-        const int column = first + group, own_dim = first_dim + 2 * member;
-        float* const out = dy.data + column * dy.row_stride + own_dim;
-        const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
-        const auto for_each_sum = [&](auto&& f) {
 #pragma unroll
-          for (int i = 0; i < kEights; ++i)
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-              if (column + j / 2 * 8 < y.count && own_dim + 8 * i + j % 2 < x.dim)
-                f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
-        };
-        for_each_sum([&](int i, int j, float& sum) {
-          const float moved = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
-          sums[i][j] = fmaf(scale, fmaf(column_sums[j / 2], moved, -sums[i][j]), __ldcg(&sum));
-        });
-        for_each_sum([&](int i, int j, float& sum) { sum = sums[i][j]; });
+        for (int g = 0; g < 8; ++g) {
+          const int row = first_row + 8 * i + g;
+          const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
+          if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
+        }
       }
-      __threadfence();
+    }
+  }
+};
+
+// dy. Several warps take blocks of dimensions in turn. In its products columns are the rows of the left factor; rows 2 t and
+// 2 t + 1 of every 8 are what member t holds.
+template <bool kFew>
+class ColumnGradients : public StripGradient<kFew> {
+  using Base = StripGradient<kFew>;
+  using S = ProductShape;
+  using Base::group, Base::member, Base::origin, Base::ring, Base::scale, Base::strip, Base::x, Base::y;
+  static constexpr int kOwnEights = kFew ? 1 : kColumnEights;
+  const View<float> dy;
+  const int warp;
+  const GradientChain& chain;
+  Progress seen = 0, done = 0;  // of the strip below; of this one, to be published
+
+ public:
+  __device__ ColumnGradients(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, typename Base::Ring& ring_, const GradientChain& chain_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, ring_),
+        dy(gradient.y.data == nullptr ? gradient.y : gradient.y.pair(pair)),
+        warp(warp_),
+        chain(chain_) {}
+
+  // Waits until the strip below has added what it has. Tells of the last batch late, when what was written has arrived, for
+  // which telling waits.
+  __device__ __forceinline__ void prepare(int batch) {
+    if (dy.data == nullptr) return;
+    publish();
+    const int groups_done = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
+    if (threadIdx.x == 0) {
+#pragma unroll 1
+      while (!chain.below.has_done(groups_done, seen)) __nanosleep(20);
     }
     __syncwarp();
-    if (threadIdx.x == 0) chain.publish(progress_of(is_last, chain.start - first_group));
+    done = progress_of(batch == 0, groups_done);
+  }
+  __device__ __forceinline__ void add(int batch) const {
+    if (dy.data == nullptr) return;
+    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+    unsigned tiles = 0;  // those that matter
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      float e[2][4], sums[2];
+      if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
+    }
+    if (tiles == 0) return;
+#pragma unroll 1
+    for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
+      add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
+    __syncwarp();
+  }
+  __device__ __forceinline__ void finish() const { publish(); }
+
+ private:
+  __device__ __forceinline__ void publish() const {
+    if (threadIdx.x == 0 && done != 0) chain.publish(done);
+  }
+
+  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int ring_column, int first_dim) const {
+    const int column = first + group, own_dim = first_dim + 2 * member;
+    float* const out = dy.data + column * dy.row_stride + own_dim;
+    const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
+    const auto for_each_sum = [&](auto&& f) {
+#pragma unroll
+      for (int i = 0; i < kOwnEights; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (column + j / 2 * 8 < y.count && own_dim + 8 * i + j % 2 < x.dim)
+            f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
+    };
+    Sums before[kOwnEights], moved[kOwnEights], sums[kOwnEights] = {};
+    for_each_sum([&](int i, int j, float& sum) {
+      before[i][j] = __ldcg(&sum);
+      moved[i][j] = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
+    });
+    float column_sums[2] = {};
+    if constexpr (kFew) {
+      Sums terms[4] = {};
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if ((tiles >> tile & 1) == 0) continue;
+        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+          const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
+          const Factor right[2] = {Factor(Base::moved(x.at(row), group)), Factor(Base::moved(x.at(row + 1), group))};
+          multiply_add_apart(terms, left, right);
+        });
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[0][j] = ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+    } else {
+      float from[kColumnEights] = {};
+      Base::load(origin, first_dim, from, from);
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if ((tiles >> tile & 1) == 0) continue;
+        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+          const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
+          float upper[kColumnEights], lower[kColumnEights];
+          Base::load(x.at(row), first_dim, from, upper);
+          Base::load(x.at(row + 1), first_dim, from, lower);
+          Base::multiply(sums, first_dim, left, upper, lower);
+        });
+      }
+    }
+    column_sums[0] = sum_of_group(column_sums[0]);
+    column_sums[1] = sum_of_group(column_sums[1]);
+    for_each_sum([&](int i, int j, float& sum) {
+      sum = fmaf(scale, fmaf(column_sums[j / 2], moved[i][j], -sums[i][j]), before[i][j]);
+    });
+  }
+
+  // f(half, E as a left factor) for the two halves of a tile's rows.
+  template <class F>
+  __device__ __forceinline__ void for_each_half(int tile, int ring_column, float (&column_sums)[2], F&& f) const {
+#pragma unroll 1
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile * kTileRows + 8 * half + 2 * member;
+      const float2 e0 = ring.two_rows(row, ring_column + group);
+      const float2 e1 = ring.two_rows(row, ring_column + 8 + group);
+      column_sums[0] += e0.x + e0.y;
+      column_sums[1] += e1.x + e1.y;
+      const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};
+      f(half, left);
+    }
   }
 };
 

@@ -7,7 +7,7 @@ namespace softdtw {
 
 // From so many dimensions on: with many short pairs, which are stencil's, the sweep's own costs stay faster for longer.
 // Mirrored in torchsoftdtw/selection.py.
-constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 8;
+constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 2;
 
 inline bool by_products(Cost cost, int64_t dim, int64_t least) {
   return cost == Cost::kSqEuclidean && dim >= least && dim < int64_t{1} << 30;
