@@ -6,6 +6,7 @@
 // backward writes E over them, so a batch that all chunks have left behind is a rectangle of E.
 #pragma once
 
+#include "gate.cuh"
 #include "robust_strip.cuh"
 
 namespace softdtw {
@@ -17,57 +18,12 @@ constexpr int kBatches = 5, kRingColumns = kBatches * kBatchColumns;
 constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
 static_assert(ProductShape::kSkewChunks + ProductShape::kStage <= (kBatches - 1) * kBatchGroups);
 
-// Opens once for every phase, when all lanes of one warp have arrived; the other warp waits for every phase in turn, so
-// neither can be two ahead.
-struct Gate {
-  unsigned long long word;
-
-  __device__ __forceinline__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(&word)); }
-#if __CUDA_ARCH__ >= 800
-  __device__ __forceinline__ void start() {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kWarp) : "memory");
-  }
-  __device__ __forceinline__ void arrive() {
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
-  }
-  __device__ __forceinline__ bool is_open(int phase) const {
-    unsigned open;
-    asm volatile(
-        "{ .reg .pred p;\n"
-#if __CUDA_ARCH__ >= 900
-        "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-#else
-        "mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-#endif
-        "selp.u32 %0, 1, 0, p; }"
-        : "=r"(open)
-        : "r"(address()), "r"(phase & 1)
-        : "memory");
-    return open != 0;
-  }
-#else
-  __device__ __forceinline__ void start() { word = 0; }
-  __device__ __forceinline__ void arrive() {
-    __threadfence_block();
-    atomicAdd(&word, 1ull);
-  }
-  __device__ __forceinline__ bool is_open(int phase) const {
-    return look_at<true>(&word) >= static_cast<unsigned long long>(phase + 1) * kWarp;
-  }
-#endif
-  __device__ __forceinline__ void wait(int phase) const {
-    while (!is_open(phase)) {
-    }
-    __syncwarp();
-  }
-};
-
 struct __align__(16) Channel {
   static constexpr int kRows = ProductShape::kStripRows;
   float ring[kRingColumns * kRows];
   float reach[kRingColumns / ProductShape::kSteps];  // per group of columns: no cost is larger; NaN if one is NaN
   float norms[kRows];                                // the product warp's own note: |x|^2 of every row
-  Gate filled[kBatches], swept[kBatches];            // per batch, opened by the product warp and by the sweep
+  Gate<kWarp> filled[kBatches], swept[kBatches];     // per batch, opened by the product warp and by the sweep
   int first_column;                                  // the sweep's own note
 
   __device__ void start(int lane) {
