@@ -56,6 +56,15 @@ def test_a_pair_gives_the_same_in_any_batch(template):
             np.testing.assert_allclose(whole[b : b + 1], alone, rtol=1e-5, atol=1e-5)
 
 
+def test_a_pair_gives_the_same_among_hundreds(template):
+    # So many pairs fill the device, which may take another way through the table; the band meets several strips.
+    x, y = normal(700, 300, 1, seed=1, dtype=torch.float32), normal(700, 280, 1, seed=2, dtype=torch.float32)
+    whole = run(template, x, y, bandwidth=150)
+    few = run(template, x[:3], y[:3], bandwidth=150)
+    for a, b in zip(whole, few, strict=True):
+        np.testing.assert_allclose(a[:3], b, rtol=1e-5, atol=1e-5)
+
+
 def test_inputs_are_left_as_they_were(kernel):
     x, y = normal(3, 20, 2, seed=1).to(kernel.device), normal(3, 22, 2, seed=2).to(kernel.device)
     before = x.clone(), y.clone()

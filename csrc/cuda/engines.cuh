@@ -37,9 +37,10 @@ struct LinearEngine {
 };
 
 // kFewPairs: latency is what counts.
-template <class S_, class Tile, bool kFewPairs = false>
+template <class S_, class Tile_, bool kFewPairs = false>
 struct RobustEngine {
   using S = S_;
+  using Tile = Tile_;
   using T = typename S::Scalar;
   using Kept = Saved<S>;
   using Upwards = Flows<S>;

@@ -6,6 +6,7 @@
 // batch.
 #pragma once
 
+#include "gate.cuh"
 #include "robust_strip.cuh"
 
 namespace softdtw {
@@ -22,60 +23,13 @@ struct ProductWarps {
   static constexpr int kGradients = kFew ? 1 : kRows + kColumns;
 };
 
-// Opens once for every phase, when all lanes of so many warps have arrived; those who wait, wait for every phase in turn, so
-// nobody can be two ahead.
-template <int kWarps>
-struct Gate {
-  unsigned long long word;
-
-  __device__ __forceinline__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(&word)); }
-#if __CUDA_ARCH__ >= 800
-  __device__ __forceinline__ void start() {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kWarps * kWarp) : "memory");
-  }
-  __device__ __forceinline__ void arrive() {
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
-  }
-  __device__ __forceinline__ bool is_open(int phase) const {
-    unsigned open;
-    asm volatile(
-        "{ .reg .pred p;\n"
-#if __CUDA_ARCH__ >= 900
-        "mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-#else
-        "mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-#endif
-        "selp.u32 %0, 1, 0, p; }"
-        : "=r"(open)
-        : "r"(address()), "r"(phase & 1)
-        : "memory");
-    return open != 0;
-  }
-#else
-  __device__ __forceinline__ void start() { word = 0; }
-  __device__ __forceinline__ void arrive() {
-    __threadfence_block();
-    atomicAdd(&word, 1ull);
-  }
-  __device__ __forceinline__ bool is_open(int phase) const {
-    return look_at<true>(&word) >= static_cast<unsigned long long>(phase + 1) * (kWarps * kWarp);
-  }
-#endif
-  __device__ __forceinline__ void wait(int phase) const {
-#pragma unroll 1
-    while (!is_open(phase)) {
-    }
-    __syncwarp();
-  }
-};
-
 // kFillers, kReaders: warps that fill a batch, and that are done with it.
 template <int kBatches_, int kFillers, int kReaders>
-struct __align__(16) Ring {
+struct __align__(16) BatchRing {
   static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = ProductShape::kStripRows;
   float cells[kColumns * kRows];
-  Gate<kFillers> filled[kBatches];
-  Gate<kReaders> released[kBatches];
+  Gate<kFillers * kWarp> filled[kBatches];
+  Gate<kReaders * kWarp> released[kBatches];
 
   __device__ __forceinline__ void start(int lane) {
     if (lane < kBatches) {
@@ -116,7 +70,7 @@ struct ChunkInRing {
 
 // A chunk meets kSkewChunks + 1 groups and a stage of backward three more, which is four batches; two are on their way.
 template <int kCostWarps>
-struct CostRing : Ring<6, kCostWarps, 1> {
+struct CostRing : BatchRing<6, kCostWarps, 1> {
   // Per warp that fills, and group of columns: no cost is larger; NaN if one is NaN.
   float reach[kCostWarps][CostRing::kColumns / ProductShape::kSteps];
 
@@ -148,13 +102,13 @@ struct BackwardChannel {
   using Costs = CostRing<ProductWarps<kFew>::kCosts>;
   // E of three batches is on its way. With many dimensions it piles up near likely paths, where gradients take longest, and
   // there the strips follow each other: none should have to wait.
-  using Alignment = Ring<kFew ? 4 : 8, 1, ProductWarps<kFew>::kGradients>;
+  using Alignment = BatchRing<kFew ? 4 : 8, 1, ProductWarps<kFew>::kGradients>;
   static constexpr int kBuffers = 2;
 
   Weights<float> weights[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];  // of a stage
   Costs costs;
   Alignment alignment;
-  Gate<1> rebuilt[kBuffers], released[kBuffers];  // of `weights`
+  Gate<kWarp> rebuilt[kBuffers], released[kBuffers];  // of `weights`
   // What is read of memory to rebuild a stage, and the edge for the stage after it.
   EdgeSlot<S> edges[kBuffers][S::kStage];
   alignas(16) char snapshot[Snapshot<S>::kBytes];

@@ -69,7 +69,7 @@ __device__ void rebuild_strip(
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
   const Recurrences<S> recurrences(problem, pair);
-  ProductTile<Channel, true> tile(problem, extent, strip, pair, lane, 0.0f);
+  ProductTile<Channel, true> tile(problem, extent, strip, pair, lane);
 
   // Copies the snapshot of a stage, and the groups of the edge above that it meets, four lanes a group and one a reference.
   const auto fetch = [&](int stage) {

@@ -149,6 +149,13 @@ __device__ __forceinline__ Lane<S, To> convert(const Lane<S, From>& state) {
   return result;
 }
 
+// What the plain sweep adds to m of the row above a lane.
+template <class S>
+__device__ __forceinline__ typename S::Scalar shift_of(double above) {
+  using T = typename S::Scalar;
+  return above >= Whole<T>::limit ? nowhere<S>() : static_cast<T>(above);
+}
+
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the
 // lane's last row before it. kGeneral: cells may lie outside the table.
 template <bool kGeneral, class S, typename M, class Visit, class Column>
@@ -157,7 +164,7 @@ __device__ __forceinline__ void sweep_robust(
     Visit&& visit, Column&& column) {
   using Cell = typename Lane<S, M>::Cell;
   const M far = static_cast<M>(nowhere<S>());
-  const M shift = above < Whole<typename S::Scalar>::limit || kGeneral ? static_cast<M>(above) : far;
+  const M shift = kGeneral ? static_cast<M>(above) : static_cast<M>(shift_of<S>(above));
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const Cell bottom = state.left[S::kRows - 1];
@@ -187,10 +194,9 @@ struct Terms {
   T left, diag, up, own;
 };
 
-// The terms of a cell, and its m.
-template <typename T, class Recurrence>
-__device__ __forceinline__ Terms<T> terms_of(const Recurrence& recurrence, T diag, T up, T left, T cost, T& m) {
-  const auto own = Recurrence::split(cost, recurrence.scale);
+// The terms of a cell, and its m; `own` is its cost, split.
+template <typename T>
+__device__ __forceinline__ Terms<T> terms_of(T diag, T up, T left, const Entry<T>& own, T& m) {
   const T lowest = DeviceMath<T>::min(DeviceMath<T>::min(left, diag), up);
   m = lowest + own.m;
   return {DeviceMath<T>::exp2(lowest - left), DeviceMath<T>::exp2(lowest - diag), DeviceMath<T>::exp2(lowest - up), own.s};
@@ -212,13 +218,13 @@ __device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left,
   return sum * terms.own;
 }
 
-// The plain sweep with every m some steps ahead of its s. `cost(k, t)` is a cell's cost, `sum(k, t, terms, diag, up, left)` its s.
-template <class S, class Recurrence, class Cost, class Sum, class Column>
+// The plain sweep with every m some steps ahead of its s. `price(k, t)` is a cell's cost, split, `sum(k, t, terms, diag, up,
+// left)` its s.
+template <class S, class Price, class Sum, class Column>
 __device__ __forceinline__ void sweep_ahead(
-    const Recurrence& recurrence, int lane, const RobustTop<S>& top, double above, Lane<S, typename S::Scalar>& state,
-    Cost&& cost, Sum&& sum, Column&& column) {
+    int lane, const RobustTop<S>& top, typename S::Scalar shift, Lane<S, typename S::Scalar>& state, Price&& price,
+    Sum&& sum, Column&& column) {
   using T = typename S::Scalar;
-  const T shift = above < Whole<T>::limit ? static_cast<T>(above) : nowhere<S>();
   constexpr int kAhead = 2, kHeld = kAhead + 1;
   Terms<T> terms[kHeld][S::kRows];
   T bottom[kHeld];  // m of the lane's last row before the step
@@ -230,7 +236,7 @@ __device__ __forceinline__ void sweep_ahead(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k].m;
-      terms[t % kHeld][k] = terms_of(recurrence, diag, up, left, cost(k, t), up);
+      terms[t % kHeld][k] = terms_of(diag, up, left, price(k, t), up);
       state.left[k].m = up;
       diag = left;
     }

@@ -112,50 +112,76 @@ struct Width {
   __device__ __forceinline__ bool plain(
       const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
       RobustState<S>& state) {
-    constexpr T kLimit = Whole<T>::limit / 2;
-    spent += reach * recurrences.plain.scale * (S::kRows + S::kSteps);
     if (!RobustState<S>::kWideExists)
       return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
-    fits = fits && may_be && spent < kLimit && above > -kLimit && !top.wide;
+    return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
+  }
+  // The same for float32, from what m may rise by in the chunk.
+  __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, RobustState<S>& state) {
+    constexpr T kLimit = Whole<T>::limit / 2;
+    spent += rise;
+    fits = fits && spent < kLimit && shift > -kLimit && !top_is_wide;
     const bool narrow = __all_sync(kAllLanes, fits);
     state.become(!narrow);
     return narrow;
   }
+  __device__ __forceinline__ static T rise_of(const Recurrences<S>& recurrences, T reach, bool may_be) {
+    return may_be ? reach * recurrences.plain.scale * (S::kRows + S::kSteps) : T(INFINITY);
+  }
 };
 
-// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
-// that turns out not to be exact. kIsAhead: the plain sweep runs ahead (sweep_ahead), with `cost` and `sum`.
-template <bool kIsAhead, class S, class Visit, class Cost, class Sum, class Column>
-__device__ __forceinline__ void sweep_chunk(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Cost&& cost, Sum&& sum,
-    Column&& column) {
-  const auto step = [&](int t, auto bottom) { column(t, bottom); };
-  if (plain) {
-    const auto before = state.narrow;
-    if constexpr (kIsAhead)
-      sweep_ahead(recurrences.plain, lane, top, above, state.narrow, cost, sum, step);
-    else
-      sweep_robust<false>(
-          extent, place, lane, top, above, state.narrow,
-          [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
-          step);
-    if (__all_sync(kAllLanes, is_exact(state.narrow))) return normalise(state.narrow);
-    state.narrow = before;
-    state.become(true);
-    width.fits = false;
+// The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
+template <class S, class Sweep>
+__device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& state, Sweep&& sweep) {
+  const auto before = state.narrow;
+  sweep(state.narrow);
+  if (__all_sync(kAllLanes, is_exact(state.narrow))) {
+    normalise(state.narrow);
+    return true;
   }
+  state.narrow = before;
+  state.become(true);
+  width.fits = false;
+  return false;
+}
+
+// The general sweep over a chunk.
+template <class S, class Visit, class Column>
+__device__ __forceinline__ void sweep_general(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, RobustState<S>& state, Visit&& visit, Column&& column) {
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
-  const auto general = [&](auto& lane_state) {
-    sweep_robust<true>(extent, place, lane, top, above, lane_state, cell, step);
+  const auto sweep = [&](auto& lane_state) {
+    sweep_robust<true>(extent, place, lane, top, above, lane_state, cell, column);
     normalise(lane_state);
   };
   if constexpr (RobustState<S>::kWideExists)
-    general(state.wide);
+    sweep(state.wide);
   else
-    general(state.narrow);
+    sweep(state.narrow);
+}
+
+// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
+// that turns out not to be exact. kIsAhead: the plain sweep runs ahead (sweep_ahead), with `price` and `sum`.
+template <bool kIsAhead, class S, class Visit, class Price, class Sum, class Column>
+__device__ __forceinline__ void sweep_chunk(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
+    Column&& column) {
+  const auto step = [&](int t, auto bottom) { column(t, bottom); };
+  const auto sweep = [&](auto& lane_state) {
+    if constexpr (kIsAhead)
+      sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step);
+    else
+      sweep_robust<false>(
+          extent, place, lane, top, above, lane_state,
+          [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
+          step);
+  };
+  if (plain && sweep_plain(width, state, sweep)) return;
+  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
 }
 
 }  // namespace softdtw

@@ -14,6 +14,16 @@ __device__ __forceinline__ double above_of(
   return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
 }
 
+// A pair's value, from its last entry.
+template <typename T>
+__device__ __forceinline__ void store_value(
+    const Problem<T>& problem, int64_t pair, double reference, double m, T s, T* value) {
+  const double scale = static_cast<T>(problem.scale_of(pair));
+  const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
+  const double result = (reference + m - log2(static_cast<double>(s))) * unit;
+  value[pair] = m >= Unreachable<T>::value / 2 ? T(INFINITY) : static_cast<T>(result);
+}
+
 constexpr int kMostAheadWarps = 4;  // of a block
 
 // kIsAhead: for few pairs, whose time is the latency of a chunk, and strips of two rows a lane, which leave registers for it.
@@ -96,17 +106,12 @@ __device__ void robust_forward_strip(
             }
           return cell;
         },
-        [&](int k, int t) { return tile.cost(k, t); },
+        [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
         [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); },
         [&](int t, auto bottom) {
           if (writes) RobustTop<S>::write(out, t, bottom);
         });
-    if (ends) {
-      const double scale = static_cast<T>(problem.scale_of(job.pair));
-      const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(job.pair) * kLn2;
-      const double result = (state.reference + last_m - log2(static_cast<double>(last_s))) * unit;
-      value[job.pair] = last_m >= nowhere<S>() / 2 ? T(INFINITY) : static_cast<T>(result);
-    }
+    if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
   }
@@ -221,7 +226,7 @@ __device__ void robust_backward_strip(
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },
-          [&](int k, int t) { return tile.cost(k, t); },
+          [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
           [&](int k, int t, const auto& terms, T diag, T up, T left) {
             return sum_of(terms, diag, up, left, kept.weights[kept.at(part, k, t)]);
           },

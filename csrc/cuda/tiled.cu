@@ -2,20 +2,24 @@
 //
 // Threads to work: a block of W warps takes a ticket, which stands for W consecutive strips (strip.cuh) of one pair; ticket
 // order is top strips first, all pairs side by side. Within a block warps run as a pipeline, as in stencil.cu; the block's
-// last warp hands its edge through global memory to whichever block holds the next ticket of the pair.
+// last warp hands its edge through global memory to whichever block holds the next ticket of the pair. Few pairs of float32
+// series of one dimension have several warps a strip (team.cuh).
 #include "engines.cuh"
 #include "strip_variant.h"
+#include "team.cuh"
 #include "tickets.cuh"
 
 namespace softdtw {
 namespace {
 
 constexpr int kBackwardWarps = 4;
+constexpr int kTeams = 4;  // strips of a block, at most, where a strip has a team of warps
+constexpr int kForwardTeam = 2, kBackwardTeam = 1 + kRebuilders, kCarriers = 2;  // warps
 
 // Strips of two rows a lane are for few pairs, which leave a warp a quarter of a multiprocessor to itself.
 template <class S>
 constexpr int kForwardWarps = S::kRows == 2 && sizeof(typename S::Scalar) == 4 ? 4 : 8;
-constexpr int kLeastForwardWarps = 4;
+constexpr int kLeastForwardWarps = 1, kLeastBackwardWarps = 1;
 
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 : 16 / kForwardWarps<S>) tiled_forward(
@@ -80,6 +84,113 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   Engine::backward(problem, gradient, extent, job, saved, flows);
 }
 
+// A block of teams: warps that sweep the strips, those that price their cells, and the carriers.
+template <class Engine, class S = typename Engine::S>
+__global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) tiled_team_forward(
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
+    const Verdict* verdicts, Tickets tickets, int64_t groups) {
+  using Tile = typename Engine::Tile;
+  __shared__ EdgeRing<S> rings[kTeams + 1];
+  PriceRing<S>* const prices = reinterpret_cast<PriceRing<S>*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kForwardTeam;
+  if (warp <= teams) rings[warp].start(lane);
+  if (warp < teams) prices[warp].start(lane);
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int group = static_cast<int>(ticket / problem.batch);
+  if (verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_forward(value, pair);
+    return;
+  }
+  const int strips = strips_of<S>(extent), first = group * teams, end = first + teams;
+  const bool keeps = saved.memory != nullptr;
+  Progress* const words = tickets.words + pair * groups;
+  if (warp < kForwardTeam * teams) {
+    const int team = warp % teams, strip = first + team;
+    if (strip >= strips) return;
+    if (warp < teams)
+      team_forward<S, Tile>(
+          problem, extent, pair, strip, saved, keeps && team > 0, rings[team], rings[team + 1], prices[team], value);
+    else
+      team_price<S, Tile>(problem, extent, pair, strip, keeps, prices[team]);
+  } else if (warp == kForwardTeam * teams) {
+    if (first == 0 || first >= strips) return;
+    const Strip<S> above(extent, first - 1);
+    const Edge<S> edge = edges.of(pair, first - 1, above);
+    carry_in(rings[0], above.groups(), words + group - 1, lane, [&](int group_of_edge, EdgeSlot<S>& to) {
+      copy_in(edge, group_of_edge, to);
+    });
+  } else if (end < strips) {
+    const Strip<S> last(extent, end - 1);
+    const Edge<S> edge = edges.of(pair, end - 1, last);
+    carry_out(rings[teams], last.groups(), words + group, lane, [&](const EdgeSlot<S>& from, int group_of_edge) {
+      RobustTop<S> top;
+      top.read(from);
+      copy_out(top, edge, group_of_edge);
+    });
+  }
+}
+
+// Warps: those that go back over the strips, for every strip two that rebuild it, and the carriers.
+template <class Engine, class S = typename Engine::S>
+__global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) tiled_team_backward(
+    const __grid_constant__ Problem<typename S::Scalar> problem,
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, FlowSlot<S>* flows,
+    const Verdict* verdicts, Tickets tickets, int64_t groups) {
+  __shared__ FlowRing<S> rings[kTeams + 1];
+  TeamStages<S>* const stages = reinterpret_cast<TeamStages<S>*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kBackwardTeam;
+  if (warp <= teams) rings[warp].start(lane);
+  if (warp < teams) stages[warp].start(lane);
+  const unsigned ticket = take_ticket(tickets);
+  const int64_t pair = ticket % problem.batch;
+  const int group = static_cast<int>(ticket / problem.batch);
+  if (verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_backward(problem, gradient, pair);
+    return;
+  }
+  // Groups and teams count from the pair's last strip.
+  const int first = strips_of<S>(extent) - 1 - group * teams;
+  Progress* const words = tickets.words + pair * groups;
+  // A row of groups, which the last strips of the pair's blocks use in turn.
+  FlowSlot<S>* const row = flows + pair * ((problem.m + S::kSteps - 1) / S::kSteps);
+  if (warp < kBackwardTeam * teams) {
+    const int team = warp % teams, strip = first - team;
+    if (strip < 0) return;
+    if (warp < teams)
+      team_backward<S, typename Engine::Tile>(
+          problem, gradient, extent, pair, strip, stages[team], rings[team], rings[team + 1]);
+    else
+      team_rebuild<S, typename Engine::Tile>(problem, extent, pair, strip, saved, warp / teams - 1, stages[team]);
+  } else if (warp == kBackwardTeam * teams) {
+    if (group == 0 || first < 0) return;
+    const Strip<S> below(extent, first + 1);
+    const FlowSlot<S>* const last_group = row + below.first_column / S::kSteps + below.groups() - 1;
+    carry_in(rings[0], below.groups(), words + group - 1, lane, [&](int item, FlowSlot<S>& to) {
+      copy_flows(last_group - item, to);
+    });
+  } else if (first - teams >= 0) {
+    const Strip<S> last(extent, first - teams + 1);
+    FlowSlot<S>* const last_group = row + last.first_column / S::kSteps + last.groups() - 1;
+    carry_out(rings[teams], last.groups(), words + group, lane, [&](const FlowSlot<S>& from, int item) {
+      *(last_group - item) = from;
+    });
+  }
+}
+
+// Strips of a block: as many as its shared memory holds, beside what all of them share.
+inline int teams_of(int bytes_of_team) {
+  int device = 0, bytes = 0;
+  constexpr int kSharedBytes = 10 * 1024;
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return std::clamp((bytes - kSharedBytes) / bytes_of_team, 1, kTeams);
+}
+
 template <class S>
 int64_t groups_of(const Sizes<S>& sizes, int warps) {
   return (sizes.strips + warps - 1) / warps;
@@ -125,6 +236,52 @@ cudaError_t launch_backward(
       });
 }
 
+// Whether so many blocks of teams, of which a multiprocessor holds one, are still faster than others, of which it holds three:
+// measured with twice as many as multiprocessors and four times as many.
+inline bool teams_pay(int64_t blocks) {
+  int device = 0, processors = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+         blocks <= 2 * processors;
+}
+
+template <class Kernel, class... Arguments>
+cudaError_t launch_teams(
+    Kernel kernel, int64_t blocks, int warps, size_t bytes, cudaStream_t stream, const Arguments&... arguments) {
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps + kCarriers), bytes, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
+template <class Engine, typename T>
+cudaError_t launch_team_forward(
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row,
+    const Verdict* verdicts, cudaStream_t stream) {
+  using S = typename Engine::S;
+  const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
+  const int teams = teams_of(sizeof(PriceRing<S>));
+  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+    return launch_teams(
+        tiled_team_forward<Engine>, blocks, kForwardTeam * teams, teams * sizeof(PriceRing<S>), stream, problem, value,
+        kept, edges, verdicts, zeroed, groups);
+  });
+}
+
+template <class Engine, typename T>
+cudaError_t launch_team_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* tickets, void* flows,
+    const Verdict* verdicts, cudaStream_t stream) {
+  using S = typename Engine::S;
+  const int teams = teams_of(sizeof(TeamStages<S>));
+  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+    return launch_teams(
+        tiled_team_backward<Engine>, blocks, kBackwardTeam * teams, teams * sizeof(TeamStages<S>), stream, problem,
+        gradient, kept, static_cast<FlowSlot<S>*>(flows), verdicts, zeroed, groups);
+  });
+}
+
 template <class S>
 struct Tiled {
   using T = typename S::Scalar;
@@ -150,7 +307,10 @@ struct Tiled {
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    return ticket_bytes(problem, kBackwardWarps) + sizeof(T) * table_scalars(problem) + Layout::flow_bytes(problem);
+    int64_t flow_bytes = Layout::flow_bytes(problem);
+    if (sizeof(T) == 4 && S::kRows == 2)
+      flow_bytes = std::max<int64_t>(flow_bytes, problem.batch * Sizes<S>(problem).groups * sizeof(FlowSlot<S>));
+    return ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes;
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
@@ -169,14 +329,17 @@ struct Tiled {
     }
     return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
-      return launch_forward<Engine>(
-          problem, value, Layout::template kept<Engine>(problem, saved), scratch, row, verdicts, stream);
+      const auto kept = Layout::template kept<Engine>(problem, saved);
+      if constexpr (Engine::kIsAhead)
+        if (teams_pay(problem.batch * groups_of(Sizes<S>(problem), kTeams)))
+          return launch_team_forward<Engine>(problem, value, kept, scratch, row, verdicts, stream);
+      return launch_forward<Engine>(problem, value, kept, scratch, row, verdicts, stream);
     });
   }
 
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
-    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, kBackwardWarps));
+    T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, kLeastBackwardWarps));
     void* const flows = table + table_scalars(problem);
     void* const memory = const_cast<void*>(saved);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
@@ -192,8 +355,12 @@ struct Tiled {
       }
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
-        return launch_backward<Engine>(
-            problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
+        if constexpr (Engine::kIsAhead)
+          return launch_team_backward<Engine>(
+              problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
+        else
+          return launch_backward<Engine>(
+              problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
       });
     });
   }
