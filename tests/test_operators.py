@@ -54,6 +54,17 @@ def arguments(
     return x, y, options, plan
 
 
+@pytest.fixture
+def filled_memory():
+    """opcheck compares all of what two calls return, also bytes of `saved` that a kernel has no use for."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.usefixtures("filled_memory")
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
     x, y, shared, plan = arguments(kernel, batch, n, m, dtype, **OPTIONS[options])
@@ -67,6 +78,7 @@ def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
         torch.library.opcheck(ops.backward, (*leaves, value, saved, *shared, cost, *plan, *needed))
 
 
+@pytest.mark.usefixtures("filled_memory")
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
     x, y, shared, plan = arguments(kernel, batch, n, m, dtype, **OPTIONS[options])

@@ -365,12 +365,12 @@ struct LinearLane {
     }
     return all;
   }
-  // Whether units are near enough to that of the lane's first row; rows that are not reached have none.
-  __device__ __forceinline__ bool is_compact() const {
+  // How far units are from that of the lane's first row; rows that are not reached have none.
+  __device__ __forceinline__ int farthest_unit() const {
     int farthest = diag > 0 && left[0] > 0 ? abs(above - exponent[0]) : 0;
 #pragma unroll
     for (int k = 1; k < S::kRows; ++k) farthest = max(farthest, left[k] > 0 ? abs(exponent[k] - exponent[0]) : 0);
-    return farthest <= kFarthestUnits;
+    return farthest;
   }
   __device__ __forceinline__ bool is_finite() const { return is_below(Limits::kBias + 1); }
   __device__ __forceinline__ bool is_below(int exponent) const {

@@ -84,26 +84,27 @@ struct LinearGroup {
   }
 };
 
-// Numbers a 2^e of a float32 problem in 32 bits: e, relative to a base, in 16 bits, and the upper 16 bits of a, rounded, which is
-// the error of the E that come from it.
+// Numbers a 2^e of a float32 problem in 32 bits: the upper bits of a, rounded, which is the error of the E that come from it, and
+// e, relative to a base, in what they leave: 12 bits where that is enough, or 16.
 struct PackedNumber {
-  static constexpr int kNothing = 1 << 31, kFractionBits = 16,
-                       kDropped = 20 - kFractionBits;  // of the high word's fraction
+  static constexpr int kNothing = 1 << 31, kMostBits = 20, kLeastBits = 16;
+  static constexpr int kFinestUnits = (1 << (31 - kMostBits)) - 128;
 
-  __device__ __forceinline__ static int of(double a, int e, int base) {
-    return a > 0 ? ((__double2hiint(a) + (1 << (kDropped - 1))) >> kDropped) + ((e - base) << kFractionBits) : kNothing;
+  __device__ __forceinline__ static int of(double a, int e, int base, int bits) {
+    const int dropped = kMostBits - bits, high = __double2hiint(a) - (kBias << 20);
+    return a > 0 ? ((high + (1 << dropped >> 1)) >> dropped) + ((e - base) << bits) : kNothing;
   }
-  __device__ __forceinline__ static Wide unpack(int word, int base) {
+  __device__ __forceinline__ static Wide unpack(int word, int base, int bits) {
     if (word == kNothing) return Wide();
     return {
-        __hiloint2double((word & ((1 << kFractionBits) - 1)) << kDropped | kBias << 20, 0),
-        base + (word >> kFractionBits) - kBias};
+        __hiloint2double((word & ((1 << bits) - 1)) << (kMostBits - bits) | kBias << 20, 0), base + (word >> bits)};
   }
 };
 
-// How the coming chunk, and the strip's first one, are swept: what a snapshot says beside its numbers.
+// How the coming chunk, and the strip's first one, are swept: what a snapshot says beside its numbers, and whether those have
+// few bits.
 __device__ __forceinline__ int sweeps_of(int coming, int first) { return first << 2 | coming; }
-constexpr int kSweepBits = 4;
+constexpr int kHasFewBits = 16, kSweepBits = 5;
 
 // A lane's numbers between two chunks, as they are saved, in kRows + 2 words: its rows, the row above, and units, to which bits
 // are added that say how chunks are swept.
@@ -142,10 +143,12 @@ struct LinearSnapshot {
     const int base = state.left[0] > 0 ? state.exponent[0] : state.above;
     const int units = static_cast<int>(static_cast<unsigned>(base) << kSweepBits) | sweeps;
     if constexpr (kHalf) {
+      const bool has_few_bits = state.farthest_unit() > PackedNumber::kFinestUnits;
+      const int bits = has_few_bits ? PackedNumber::kLeastBits : PackedNumber::kMostBits;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = PackedNumber::of(state.left[k], state.exponent[k], base);
-      out[S::kRows * kWarp] = PackedNumber::of(state.diag, state.above, base);
-      out[kUnitWord * kWarp] = units;
+      for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = PackedNumber::of(state.left[k], state.exponent[k], base, bits);
+      out[S::kRows * kWarp] = PackedNumber::of(state.diag, state.above, base, bits);
+      out[kUnitWord * kWarp] = units | (has_few_bits ? kHasFewBits : 0);
     } else {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) out[k * kWarp] = state.left[k];
@@ -187,9 +190,10 @@ struct LinearSnapshot {
     Wide rows[S::kRows], corner;
     if constexpr (kHalf) {
       const int base = words[kUnitWord] >> kSweepBits;
+      const int bits = words[kUnitWord] & kHasFewBits ? PackedNumber::kLeastBits : PackedNumber::kMostBits;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) rows[k] = PackedNumber::unpack(words[k], base);
-      corner = PackedNumber::unpack(words[S::kRows], base);
+      for (int k = 0; k < S::kRows; ++k) rows[k] = PackedNumber::unpack(words[k], base, bits);
+      corner = PackedNumber::unpack(words[S::kRows], base, bits);
     } else {
       const int base = __double2loint(words[kUnitWord]) >> kSweepBits, offsets = __double2hiint(words[kUnitWord]);
 #pragma unroll

@@ -130,7 +130,8 @@ struct KeptWideColumn {
       for (int i = 0; i < S::kRows; ++i) base = max(base, entries[i].e);
 #pragma unroll
       for (int i = 0; i < S::kRows; ++i)  // farther apart are only entries beyond the table
-        words[i] = PackedNumber::of(base - entries[i].e <= kFarthestUnits ? entries[i].a : 0, entries[i].e, base);
+        words[i] = PackedNumber::of(
+            base - entries[i].e <= kFarthestUnits ? entries[i].a : 0, entries[i].e, base, PackedNumber::kLeastBits);
       stage.lane_units[t][lane] = base;
     } else {
 #pragma unroll
@@ -161,7 +162,7 @@ struct TableVisitor {
   // As KeptWideColumn does.
   __device__ __forceinline__ Wide careful_a(int k) const {
     if constexpr (LinearSnapshot<S>::kHalf)
-      return PackedNumber::unpack(words[k], stage.lane_units[t][lane]);
+      return PackedNumber::unpack(words[k], stage.lane_units[t][lane], PackedNumber::kLeastBits);
     else
       return Wide{words[k], stage.lane_units[t * S::kRows + k][lane]};
   }
@@ -220,7 +221,7 @@ __device__ __noinline__ SlowOutcome<S> sweep_slowly(LinearColumns<S, kUnivariate
   using Snapshot = LinearSnapshot<S>;
   const int lane = columns.lane, end_row = chunk.end_row, end_step = chunk.end_step;
   SlowOutcome<S> outcome;
-  if (!__all_sync(kAllLanes, state.is_compact())) return outcome;
+  if (!__all_sync(kAllLanes, state.farthest_unit() <= kFarthestUnits)) return outcome;
   const T depth = columns.deepest();
   Wide rows[S::kRows], corner, last;
   if (chunk.writes) *chunk.out.unit = kOwnUnits;

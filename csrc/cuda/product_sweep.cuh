@@ -132,7 +132,7 @@ __device__ void rebuild_strip(
             keep(k, t, weights);
             return cell;
           },
-          [&](int k, int t) { return tile.cost(k, t); },
+          [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
           [&](int k, int t, const auto& terms, float diag, float up, float left) {
             Weights<float> weights;
             const float sum = sum_of(terms, diag, up, left, weights);
