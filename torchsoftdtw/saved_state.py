@@ -10,9 +10,8 @@ WARP = 32
 STEPS = 8
 CPU_ROWS = 64
 CPU_SEGMENT = 256
-
-
 LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
+NARROWEST_LINEAR = 256  # m, below which it is not
 
 
 def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
@@ -29,15 +28,22 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     if kernel == "diagonal":
         return _diagonal(batch, n, m, radius, dtype)
     pair = _strips(rows_per_thread, n, m, radius, dtype)
-    if not linear:
+    if not linear or kernel == "tiled":
         return batch * pair
-    applies = torch.sym_min(1, torch.sym_max(0, LONGEST_LINEAR - n - m))  # 0 or 1
+    applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
+    if dtype.itemsize == 4:
+        applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
     verdicts = _ceil_div(4 * batch, 256) * 256
     return applies * verdicts + batch * torch.sym_max(pair, applies * _linear(n, m, dtype))
 
 
 def _ceil_div(a, b):
     return (a + b - 1) // b
+
+
+def _is_positive(a):
+    """0 or 1."""
+    return torch.sym_min(1, torch.sym_max(0, a))
 
 
 def _distance(n, m):
@@ -70,13 +76,7 @@ def _strips(rows_per_thread, n, m, radius, dtype):
 
 
 def _linear(n, m, dtype):
-    if dtype.itemsize == 8:
-        return _linear_strips(2, n, m, dtype)
-    longer = torch.sym_min(1, (n - 1) // 128)  # 0 or 1: than 128
-    return longer * _linear_strips(8, n, m, dtype) + (1 - longer) * _linear_strips(4, n, m, dtype)
-
-
-def _linear_strips(rows_per_thread, n, m, dtype):
+    rows_per_thread = 8 if dtype.itemsize == 4 else 2
     snapshot = WARP * (rows_per_thread + 2) * dtype.itemsize
     return _snapshots_and_edges(_ceil_div(n, WARP * rows_per_thread), m, 1, snapshot, dtype)
 

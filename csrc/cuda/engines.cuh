@@ -17,10 +17,10 @@ struct LinearEngine {
   using T = typename S::Scalar;
   using Kept = LinearSaved<S>;
   using Upwards = LinearFlows<S>;
-  static constexpr bool kIsLinear = true, kIsAhead = false;
+  static constexpr bool kIsLinear = true;
   // Blocks of four warps a multiprocessor that registers are given out for.
-  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : S::kRows == 8 ? 4 : 5;
-  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : S::kRows == 8 ? 3 : 4;
+  static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : 4;
+  static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : 3;
   static constexpr int kForwardBytes = sizeof(LinearForwardStage<S, Tile::kUnivariate>),
                        kBackwardBytes = sizeof(LinearBackwardStage<S, Tile::kUnivariate>);
 
@@ -57,18 +57,29 @@ struct RobustEngine {
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
       const Kept& saved, const Upwards& flows) {
-    robust_backward_strip<S, Tile, kIsAhead>(problem, gradient, extent, job, saved, flows);
+    robust_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
   }
 };
 
-// Of longer pairs the first rows lie too far apart for what backward keeps.
-constexpr int64_t kLongestLinear = 2560;  // n + m
+// Of longer pairs the first rows lie too far apart for what backward keeps; of narrower tables too many chunks are at an edge.
+constexpr int64_t kLongestLinear = 2560, kNarrowestLinear = 256;  // n + m, m
+
+// The engine that stencil tries first, where linear_applies.
+template <typename T>
+using LinearEngineFor =
+    std::conditional_t<sizeof(T) == 8, LinearEngine<Shape<T, 2>, LinearDense<Shape<T, 2>>>,
+                       LinearEngine<Shape<T, 8>, LinearSeries<Shape<T, 8>>>>;
 
 // Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool linear_applies(const Problem<T>& problem) {
-  return (sizeof(T) == 8 || is_univariate(problem)) && problem.bandwidth < 0 && !problem.bandwidths &&
-         problem.warp_penalty == 0 && !problem.warp_penalties && problem.n + problem.m < kLongestLinear;
+  if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
+  if (problem.n + problem.m >= kLongestLinear || problem.m < kNarrowestLinear) return false;
+  if (sizeof(T) == 8) return true;
+  // Strips of 256 rows must not sweep over far more of what lies below the table than robust's of 128.
+  constexpr int64_t kRobustRows = Shape<T, 4>::kStripRows, kRows = LinearEngineFor<T>::S::kStripRows;
+  const int64_t strips = (problem.n + kRows - 1) / kRows, robust_strips = (problem.n + kRobustRows - 1) / kRobustRows;
+  return is_univariate(problem) && 5 * strips <= 3 * robust_strips;
 }
 
 // And whether it pays on the current device: not where float64 is slow.
@@ -78,23 +89,7 @@ inline bool linear_pays() {
          cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio, device) == cudaSuccess && ratio <= 2;
 }
 
-// The rows per lane of the linear engine, and its tile, by the type of a null pointer.
-constexpr int64_t kLongRows = 128;
-
-template <typename T, class F>
-auto with_linear_engine(const Problem<T>& problem, F&& f) {
-  if constexpr (sizeof(T) == 8) {
-    using S = Shape<T, 2>;
-    return f(static_cast<LinearEngine<S, LinearDense<S>>*>(nullptr));
-  } else {
-    using Long = Shape<T, 8>;
-    using Short = Shape<T, 4>;
-    if (problem.n > kLongRows) return f(static_cast<LinearEngine<Long, LinearSeries<Long>>*>(nullptr));
-    return f(static_cast<LinearEngine<Short, LinearSeries<Short>>*>(nullptr));
-  }
-}
-
-// What forward saves for backward: the verdicts, where there may be any, and for every pair what its engine keeps.
+// What forward saves for backward in stencil: the verdicts, where there may be any, and for every pair what its engine keeps.
 template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
@@ -105,10 +100,8 @@ struct SavedLayout {
   static int64_t bytes_of_pair(const Problem<T>& problem) {
     const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
     if (!linear_applies(problem)) return robust;
-    return std::max(robust, with_linear_engine(problem, [&](auto engine) {
-                      using L = typename std::remove_pointer_t<decltype(engine)>::S;
-                      return LinearSaved<L>::bytes_of_pair(Sizes<L>(problem));
-                    }));
+    using L = typename LinearEngineFor<T>::S;
+    return std::max(robust, LinearSaved<L>::bytes_of_pair(Sizes<L>(problem)));
   }
   static int64_t bytes(const Problem<T>& problem) {
     return verdict_bytes(problem) + problem.batch * bytes_of_pair(problem);
@@ -126,10 +119,8 @@ struct SavedLayout {
   static int64_t flow_bytes(const Problem<T>& problem) {
     const int64_t robust = sizeof(T) * Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim);
     if (!linear_applies(problem)) return robust;
-    return std::max(robust, with_linear_engine(problem, [&](auto engine) {
-                      using L = typename std::remove_pointer_t<decltype(engine)>::S;
-                      return LinearFlows<L>::bytes(problem.batch, Sizes<L>(problem), problem.dim);
-                    }));
+    using L = typename LinearEngineFor<T>::S;
+    return std::max(robust, LinearFlows<L>::bytes(problem.batch, Sizes<L>(problem), problem.dim));
   }
 };
 

@@ -158,13 +158,23 @@ struct LinearColumns {
   // The largest exponent.
   __device__ __forceinline__ T deepest() const {
     T largest = 0;
-#pragma unroll 1
-    for (int t = 0; t < S::kSteps; ++t) {
-      const Column column = this->column(t);
+    if constexpr (kUnivariate) {
+      T lowest = x[0], highest = x[0];
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) largest = max(largest, column.exponent(k));
+      for (int k = 1; k < S::kRows; ++k) lowest = min(lowest, x[k]), highest = max(highest, x[k]);
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) {
+        const T y = column(t).y;
+        largest = max(largest, max(highest - y, y - lowest));
+      }
+      return largest * largest;
+    } else {
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) largest = max(largest, cost(k, t));
+      return largest;
     }
-    return largest;
   }
 };
 
@@ -175,7 +185,7 @@ struct LinearSeries {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
   static constexpr T kFarthest = 32;  // from the origin
-  static constexpr T kLargestMean = 11;
+  static constexpr T kLargestMean = 5;  // of a sample's exponents: beyond it too many chunks are not plain
   using Columns = LinearColumns<S, true>;
   Columns columns;
   const T* const line;
@@ -313,16 +323,15 @@ struct LinearLane {
 
   // Gives every row, none of which is 0, a unit of which it is about 2^kRenewed.
   __device__ __forceinline__ void renew() {
-    constexpr int kShift = Limits::kExponentShift, kWord = (Limits::kBias + Limits::kRenewed) << kShift;
+    constexpr int kShift = Limits::kExponentShift, kExponent = Limits::kBias + Limits::kRenewed;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
-      const int word = Limits::word(left[k]);
-      exponent[k] += (word >> kShift) - (Limits::kBias + Limits::kRenewed);
-      const int renewed = (word & ((1 << kShift) - 1)) | kWord;
+      const int word = Limits::word(left[k]), moved = (word >> kShift) - kExponent;
+      exponent[k] += moved;
       if constexpr (sizeof(Number) == 4)
-        left[k] = __int_as_float(renewed);
-      else
-        left[k] = __hiloint2double(renewed, __double2loint(left[k]));
+        left[k] = __int_as_float((word & ((1 << kShift) - 1)) | kExponent << kShift);
+      else  // by arithmetic: nvcc 13.0 loses the lower half of one that is put together
+        left[k] *= scaling_factor<Number>(-moved);
     }
   }
   // The same where all rows may be 0.

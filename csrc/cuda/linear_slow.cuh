@@ -67,6 +67,15 @@ struct LinearBackwardStage : LinearStage<S, kUnivariate> {
       for (int i = 0; i < kPerAccess; ++i) words[k + i] = packed.of[i];
     }
   }
+  // Whether r of the row below in the columns to the right, which is in the units of this chunk's, loses nothing that matters to
+  // the lane's last row: that is, whether what the row hands down there is within the range.
+  template <typename Number>
+  __device__ __forceinline__ bool can_meet(Number factor_below, int lane) const {
+    constexpr int kLast = S::kRows / kPerAccess - 1, kRow = kPerAccess - 1;
+    const Number handed = max(
+        number<Number>(table[S::kSteps - 2][kLast][lane].of[kRow]), number<Number>(table[S::kSteps - 1][kLast][lane].of[kRow]));
+    return handed * factor_below < Number(INFINITY);
+  }
   __device__ __forceinline__ void keep_units(const int (&units)[S::kRows], int lane) {
     static_assert(S::kRows <= S::kSteps * kUnits);
 #pragma unroll
@@ -359,7 +368,9 @@ __device__ __noinline__ LinearFlow<S> reverse_slowly(LinearColumns<S, kUnivariat
     stage.load_units(units, lane);
     const int unit_below = chunk.below.unit_below(units, flow, lane), shift = units[S::kRows - 1] - unit_below;
     LinearFlow<S, double> wide(flow, units, unit_below);
-    if (__all_sync(kAllLanes, chunk.below.least <= kWide && abs(shift) < kBias && wide.is_finite())) {
+    const bool holds = chunk.below.least <= kWide && abs(shift) < kBias && wide.is_finite() &&
+                       stage.template can_meet<double>(power_of_two(shift), lane);
+    if (__all_sync(kAllLanes, holds)) {
       sweep_linear_reversed<1>(
           columns, Factors<S, double, true>(units, units[0]), power_of_two(shift), chunk.end_row, chunk.end_step, wide,
           visit, [&](int t, double r) {

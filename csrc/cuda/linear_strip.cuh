@@ -13,11 +13,11 @@ constexpr int kColumnsInFlight = 2;  // of a sweep: more is more instructions th
 // Whether a pair of float32 is worth going on with: what its chunks have gained on robust so far, in tenths of a plain sweep.
 template <typename T>
 struct Patience {
-  static constexpr int kAtFirst = 700, kPlainGain = 16, kWideGain = 4, kCarefulLoss = 70;
+  static constexpr int kAtFirst = 200, kPlainGain = 7, kWideLoss = 12, kCarefulLoss = 65;
   int left = kAtFirst;
 
   __device__ __forceinline__ void meet(int sweep) {
-    if (sizeof(T) == 4) left += sweep == kPlain ? kPlainGain : sweep == kWide ? kWideGain : -kCarefulLoss;
+    if (sizeof(T) == 4) left += sweep == kPlain ? kPlainGain : sweep == kWide ? -kWideLoss : -kCarefulLoss;
   }
   __device__ __forceinline__ bool is_over() const { return left < 0; }
 };
@@ -258,7 +258,8 @@ __device__ void linear_backward_strip(
     bool holds = false, is_in_table = false;
     if (sweep == kPlain) {
       const int unit_below = below.unit_below(units, flow, lane), shift = units[S::kRows - 1] - unit_below;
-      holds = below.least == kPlain && abs(shift) <= Range<T>::kLargestShift;
+      holds = below.least == kPlain && abs(shift) <= Range<T>::kLargestShift &&
+              stage.template can_meet<T>(scaling_factor<T>(shift), lane);
       if (flow_is_plain) {
         holds = __all_sync(kAllLanes, holds && abs(unit_below - flow.below) <= Range<T>::kLargestShift);
         if (holds) flow.move(units, unit_below);

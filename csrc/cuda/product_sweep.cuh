@@ -124,7 +124,7 @@ __device__ void rebuild_strip(
       const auto keep = [&](int k, int t, const Weights<float>& weights) {
         kept[weights_at(part, k, t)] = make_float2(weights.up, weights.left);
       };
-      sweep_chunk<true>(
+      sweep_chunk_ahead(
           recurrences, extent, place, lane, top, above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             Weights<float> weights;

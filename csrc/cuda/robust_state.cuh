@@ -164,21 +164,30 @@ __device__ __forceinline__ void sweep_general(
 }
 
 // Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
-// that turns out not to be exact. kIsAhead: the plain sweep runs ahead (sweep_ahead), with `price` and `sum`.
-template <bool kIsAhead, class S, class Visit, class Price, class Sum, class Column>
+// that turns out not to be exact.
+template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_chunk(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Column&& column) {
+  const auto step = [&](int t, auto bottom) { column(t, bottom); };
+  const auto sweep = [&](auto& lane_state) {
+    sweep_robust<false>(
+        extent, place, lane, top, above, lane_state,
+        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
+  };
+  if (plain && sweep_plain(width, state, sweep)) return;
+  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+}
+
+// The same, whose plain sweep runs ahead (sweep_ahead), with `price` and `sum`.
+template <class S, class Visit, class Price, class Sum, class Column>
+__device__ __forceinline__ void sweep_chunk_ahead(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
     double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
     Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
-    if constexpr (kIsAhead)
-      sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step);
-    else
-      sweep_robust<false>(
-          extent, place, lane, top, above, lane_state,
-          [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
-          step);
+    sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step);
   };
   if (plain && sweep_plain(width, state, sweep)) return;
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);

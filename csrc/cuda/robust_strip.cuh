@@ -95,35 +95,30 @@ __device__ void robust_forward_strip(
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
-    sweep_chunk<kIsAhead>(
-        recurrences, extent, place, lane, top, above, plain, width, state,
-        [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-          const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
-          if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
-            if (ends && k == end_row && t == end_step) {
-              last_m = cell.m;
-              last_s = cell.s;
-            }
-          return cell;
-        },
-        [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
-        [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); },
-        [&](int t, auto bottom) {
-          if (writes) RobustTop<S>::write(out, t, bottom);
-        });
+    const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+      const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
+      if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
+        if (ends && k == end_row && t == end_step) {
+          last_m = cell.m;
+          last_s = cell.s;
+        }
+      return cell;
+    };
+    const auto column = [&](int t, auto bottom) {
+      if (writes) RobustTop<S>::write(out, t, bottom);
+    };
+    if constexpr (kIsAhead)
+      sweep_chunk_ahead(
+          recurrences, extent, place, lane, top, above, plain, width, state, visit,
+          [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
+          [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
+    else
+      sweep_chunk(recurrences, extent, place, lane, top, above, plain, width, state, visit, column);
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
   }
 }
-
-// What a warp reads of its neighbours in backward, and the snapshot of its next stage.
-template <class S>
-struct BackwardInboxes {
-  EdgeSlot<S> edges[2];
-  FlowSlot<S> flows[2];
-  alignas(16) char snapshot[Snapshot<S>::kBytes];
-};
 
 // What backward keeps of a stage in shared memory: the weights.
 template <class S>
@@ -140,7 +135,7 @@ struct RobustStage {
   }
 };
 
-template <class S, class Tile, bool kIsAhead = false>
+template <class S, class Tile>
 __device__ void robust_backward_strip(
     const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
     const BackwardStrip& job, const Saved<S>& saved, const Flows<S>& flows) {
@@ -159,37 +154,16 @@ __device__ void robust_backward_strip(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), gradient_scale(problem, gradient, job.pair),
       flows.carries_of(job.pair, job.strip, problem.dim));
   RobustFlow<S> flow;
-  __shared__ BackwardInboxes<S> all_inboxes[kIsAhead ? kMostAheadWarps : 1];
-  BackwardInboxes<S>& inboxes = all_inboxes[kIsAhead ? threadIdx.y : 0];
-  Inbox<EdgeSlot<S>> edges(inboxes.edges);
-  Inbox<FlowSlot<S>> flows_below(inboxes.flows);
-  Progress seen = 0;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
   const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
   const auto takes = [&](int chunk) { return below_group(chunk) >= 0 && below_group(chunk) < below_groups; };
-  const auto done_at = [&](int chunk) { return around.below.chunks - below_group(chunk); };
-  const auto fetch_below = [&](int chunk) {
-    FlowSlot<S>& slot = flows_below.next(chunk);
-    if (takes(chunk)) copy_group<S::kSteps>(slot.flows, flows.group(job.pair, around.below, below_group(chunk)));
-    if constexpr (kIsAhead) sink.fetch(strip.first_column + chunk * S::kSteps - lane, slot.sums);
-    __pipeline_commit();
-  };
-  const auto publish = [&](int chunk) {
-    const int done = strip.chunks - chunk;
-    if (lane == 0) job.publish(progress_of(job.round, done), !kIsAhead || is_told(done, strip.chunks));
-  };
   for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
     const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
     tile.fetch(Place<S>(strip, extent, first_chunk, lane));
     RobustState<S> state;
     if (stage > 0) {
-      const bool is_fetched = kIsAhead && stage < last_chunk / S::kStage;
-      if (is_fetched) {
-        __pipeline_wait_prior(0);
-        __syncwarp();
-      }
-      state.load(is_fetched ? inboxes.snapshot : saved.stage(job.pair, job.strip, stage), lane);
+      state.load(saved.stage(job.pair, job.strip, stage), lane);
       if (stage > 2) prefetch<S>(saved.stage(job.pair, job.strip, stage - 2), lane);
     } else {
       state.start(around.is_first && lane == 0);
@@ -204,16 +178,7 @@ __device__ void robust_backward_strip(
       if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
       RobustTop<S> top;
       const int group = chunk + around.above_offset;
-      if (kIsAhead && lane == 0) {
-        if (group < above_groups) {
-          if (!edges.holds(group)) fetch(edges, above_edge, group);
-          top.read(edges.read());
-        }
-        // Of the next chunk, or of the next stage's first one.
-        const int next = part + 1 < parts ? group + 1 : (stage - 1) * S::kStage + around.above_offset;
-        if (next < above_groups && (stage > 0 || part + 1 < parts)) fetch(edges, above_edge, next);
-      }
-      if (!kIsAhead && group < above_groups && lane == 0) top.read(above_edge, group, true);
+      if (group < above_groups && lane == 0) top.read(above_edge, group, true);
       if (part == 0) {
         if (stage == 0) state.renew(lane, top.reference);
         lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
@@ -221,56 +186,31 @@ __device__ void robust_backward_strip(
       }
       const double above = above_of(top, state, lane, lane_above);
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
-      sweep_chunk<kIsAhead>(
+      sweep_chunk(
           recurrences, extent, place, lane, top, above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },
-          [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
-          [&](int k, int t, const auto& terms, T diag, T up, T left) {
-            return sum_of(terms, diag, up, left, kept.weights[kept.at(part, k, t)]);
-          },
           [](int, auto) {});
     }
 
-    if (kIsAhead && stage > 1) {
-      __syncwarp();
-      copy_snapshot<S>(inboxes.snapshot, saved.stage(job.pair, job.strip, stage - 1), lane);
-    }
 #pragma unroll 1
     for (int part = parts - 1; part >= 0; --part) {
       const int chunk = first_chunk + part;
       const Place<S> place(strip, extent, chunk, lane);
       if (Tile::kUnivariate && part + 1 < parts) {
-        if (!kIsAhead) tile.fetch(place);
+        tile.fetch(place);
         tile.use(place);
       }
-      if (kIsAhead && part + 1 < parts) publish(chunk + 1);
-      if (kIsAhead && part > 0) tile.fetch(Place<S>(strip, extent, chunk - 1, lane));
       T below[S::kSteps];
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
-      if constexpr (kIsAhead) {
-        if (lane == kWarp - 1) {
-          if (!flows_below.holds(chunk)) {
-            while (takes(chunk) && !job.producer.has_done(done_at(chunk), seen)) __nanosleep(20);
-            fetch_below(chunk);
-          }
-          const FlowSlot<S>& slot = flows_below.read();
-          if (takes(chunk)) load_group(slot.flows, true, below);
-          sink.take(slot.sums);
-          if (chunk > 0 && (!takes(chunk - 1) || job.producer.has_done(done_at(chunk - 1), seen))) fetch_below(chunk - 1);
-        }
-        __syncwarp();
-        sink.start(place);
-      } else {
-        if (lane == kWarp - 1 && takes(chunk)) {
-          job.producer.wait(done_at(chunk));
-          load_group(flows.group(job.pair, around.below, below_group(chunk)), job.producer.is_near(), below);
-        }
-        __syncwarp();
-        sink.begin(place);
+      if (lane == kWarp - 1 && takes(chunk)) {
+        job.producer.wait(around.below.chunks - below_group(chunk));
+        load_group(flows.group(job.pair, around.below, below_group(chunk)), job.producer.is_near(), below);
       }
+      __syncwarp();
+      sink.begin(place);
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
       T* const out = flows.group(job.pair, strip, chunk);
@@ -288,9 +228,8 @@ __device__ void robust_backward_strip(
             around.end_time % S::kSteps, below, flow, cell, column);
       sink.end(place, chunk == last_chunk);
       __syncwarp();
-      if (!kIsAhead) publish(chunk);
+      if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
     }
-    if (kIsAhead) publish(first_chunk);
   }
   sink.finish(strip, extent);
 }

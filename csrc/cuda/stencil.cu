@@ -126,11 +126,8 @@ struct Stencil {
     Verdict* verdicts = nullptr;
     if (linear_applies(problem) && linear_pays()) {
       verdicts = static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem));
-      const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
-        using Engine = std::remove_pointer_t<decltype(engine)>;
-        return launch_forward<Engine>(
-            problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, 2, stream);
-      });
+      const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
+      const cudaError_t error = launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, verdicts, 2, stream);
       if (error != cudaSuccess) return error;
     }
     return with_tile<S>(problem, [&](auto tile) {
@@ -151,11 +148,8 @@ struct Stencil {
       const Verdict* verdicts = nullptr;
       if (linear_applies(problem) && linear_pays()) {
         verdicts = static_cast<const Verdict*>(saved);
-        const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
-          using Engine = std::remove_pointer_t<decltype(engine)>;
-          return launch_backward<Engine>(
-              problem, target, Layout::template kept<Engine>(problem, memory), flows, verdicts, stream);
-        });
+        const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, memory);
+        const cudaError_t error = launch_backward<LinearEngineFor<T>>(problem, target, kept, flows, verdicts, stream);
         if (error != cudaSuccess) return error;
       }
       return with_tile<S>(problem, [&](auto tile) {

@@ -153,19 +153,6 @@ struct UnivariateSink {
         columns(columns_),
         scale(scale_),
         lane(lane_) {}
-  // What lane 31 takes over from below in a chunk, where it starts at `first`: copied, then taken from there.
-  __device__ __forceinline__ void fetch(int first, T* sums) const {
-    const int from = columns.taken_from - first;
-    const unsigned taken = dy != nullptr ? max(0, columns.taken_to - columns.taken_from) : 0;
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) {
-      if (static_cast<unsigned>(t - from) < taken)
-        __pipeline_memcpy_async(sums + t, dy + first + t, sizeof(T));
-      else
-        sums[t] = 0;
-    }
-  }
-  __device__ __forceinline__ void take(const T* sums) { load_group(sums, true, from_below); }
   __device__ __forceinline__ void begin(const Place<S>& place) {
     start(place);
     const int from = columns.taken_from - place.column;

@@ -24,14 +24,13 @@ constexpr int kLeastForwardWarps = 1, kLeastBackwardWarps = 1;
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 : 16 / kForwardWarps<S>) tiled_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
-    Edges<S> edges, Verdict* verdicts, Tickets tickets, int64_t groups) {
+    Edges<S> edges, Tickets tickets, int64_t groups) {
   __shared__ Progress words[kForwardWarps<S>];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -49,21 +48,20 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 
   if (strip > 0)
     job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
   if (warp == kForwardWarps<S> - 1) job.far_word = pair_words + group;
-  if (!Engine::forward(problem, extent, job, saved, value) && threadIdx.x == 0) verdicts[pair] = Verdict::kRejected;
+  Engine::forward(problem, extent, job, saved, value);
 }
 
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks) tiled_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
-    typename Engine::Upwards flows, const Verdict* verdicts, Tickets tickets, int64_t groups) {
+    typename Engine::Upwards flows, Tickets tickets, int64_t groups) {
   __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (verdicts != nullptr && (verdicts[pair] == Verdict::kAccepted) != Engine::kIsLinear) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);
@@ -88,7 +86,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) tiled_team_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
-    const Verdict* verdicts, Tickets tickets, int64_t groups) {
+    Tickets tickets, int64_t groups) {
   using Tile = typename Engine::Tile;
   __shared__ EdgeRing<S> rings[kTeams + 1];
   PriceRing<S>* const prices = reinterpret_cast<PriceRing<S>*>(stage_memory);
@@ -98,7 +96,6 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -138,7 +135,7 @@ template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) tiled_team_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, FlowSlot<S>* flows,
-    const Verdict* verdicts, Tickets tickets, int64_t groups) {
+    Tickets tickets, int64_t groups) {
   __shared__ FlowRing<S> rings[kTeams + 1];
   TeamStages<S>* const stages = reinterpret_cast<TeamStages<S>*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kBackwardTeam;
@@ -147,7 +144,6 @@ __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) 
   const unsigned ticket = take_ticket(tickets);
   const int64_t pair = ticket % problem.batch;
   const int group = static_cast<int>(ticket / problem.batch);
-  if (verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);
@@ -210,7 +206,7 @@ cudaError_t with_tickets(
 
 template <class Engine, typename T>
 cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row, Verdict* verdicts,
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row,
     cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
@@ -218,21 +214,21 @@ cudaError_t launch_forward(
       problem, tickets, kForwardWarps<S>, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
         return launch(
             tiled_forward<Engine>, blocks, kForwardWarps<S>, Engine::kForwardBytes, stream, problem, value, kept, edges,
-            verdicts, zeroed, groups);
+            zeroed, groups);
       });
 }
 
 template <class Engine, typename T>
 cudaError_t launch_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* tickets, void* flows,
-    const Verdict* verdicts, cudaStream_t stream) {
+    cudaStream_t stream) {
   using S = typename Engine::S;
   const Sizes<S> sizes(problem);
   return with_tickets<S>(
       problem, tickets, kBackwardWarps, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
         return launch(
             tiled_backward<Engine>, blocks, kBackwardWarps, Engine::kBackwardBytes, stream, problem, gradient, kept,
-            typename Engine::Upwards(flows, problem.batch, sizes), verdicts, zeroed, groups);
+            typename Engine::Upwards(flows, problem.batch, sizes), zeroed, groups);
       });
 }
 
@@ -258,82 +254,66 @@ cudaError_t launch_teams(
 template <class Engine, typename T>
 cudaError_t launch_team_forward(
     const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row,
-    const Verdict* verdicts, cudaStream_t stream) {
+    cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
   const int teams = teams_of(sizeof(PriceRing<S>));
   return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
     return launch_teams(
         tiled_team_forward<Engine>, blocks, kForwardTeam * teams, teams * sizeof(PriceRing<S>), stream, problem, value,
-        kept, edges, verdicts, zeroed, groups);
+        kept, edges, zeroed, groups);
   });
 }
 
 template <class Engine, typename T>
 cudaError_t launch_team_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* tickets, void* flows,
-    const Verdict* verdicts, cudaStream_t stream) {
+    cudaStream_t stream) {
   using S = typename Engine::S;
   const int teams = teams_of(sizeof(TeamStages<S>));
   return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
     return launch_teams(
         tiled_team_backward<Engine>, blocks, kBackwardTeam * teams, teams * sizeof(TeamStages<S>), stream, problem,
-        gradient, kept, static_cast<FlowSlot<S>*>(flows), verdicts, zeroed, groups);
+        gradient, kept, static_cast<FlowSlot<S>*>(flows), zeroed, groups);
   });
 }
 
 template <class S>
 struct Tiled {
   using T = typename S::Scalar;
-  using Layout = SavedLayout<S>;
 
-  // Of whichever engine has more strips.
   static int64_t ticket_bytes(const Problem<T>& problem, int warps) {
-    const int64_t robust = groups_of(Sizes<S>(problem), warps);
-    if (!linear_applies(problem)) return softdtw::ticket_bytes(problem.batch, robust);
-    return softdtw::ticket_bytes(problem.batch, std::max(robust, with_linear_engine(problem, [&](auto engine) {
-                                                           using L = typename std::remove_pointer_t<decltype(engine)>::S;
-                                                           return groups_of(Sizes<L>(problem), warps);
-                                                         })));
+    return softdtw::ticket_bytes(problem.batch, groups_of(Sizes<S>(problem), warps));
+  }
+  static int64_t saved_bytes(const Problem<T>& problem) {
+    return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+  }
+  static Saved<S> kept(const Problem<T>& problem, void* saved) {
+    const Sizes<S> sizes(problem);
+    return saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
   }
 
-  static int64_t saved_bytes(const Problem<T>& problem) { return Layout::bytes(problem); }
-
-  static int64_t row_bytes(const Problem<T>& problem) {
-    return Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
-  }
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
-    return ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row_bytes(problem) + Layout::verdict_bytes(problem));
+    const int64_t row = Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
+    return ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row);
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    int64_t flow_bytes = Layout::flow_bytes(problem);
+    const Sizes<S> sizes(problem);
+    int64_t flow_bytes = sizeof(T) * Flows<S>::scalars(problem.batch, sizes, problem.dim);
     if (sizeof(T) == 4 && S::kRows == 2)
-      flow_bytes = std::max<int64_t>(flow_bytes, problem.batch * Sizes<S>(problem).groups * sizeof(FlowSlot<S>));
+      flow_bytes = std::max<int64_t>(flow_bytes, problem.batch * sizes.groups * sizeof(FlowSlot<S>));
     return ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes;
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    Verdict* verdicts = nullptr;
-    char* const row = static_cast<char*>(scratch) + ticket_bytes(problem, kLeastForwardWarps);
-    if (linear_applies(problem) && linear_pays()) {
-      verdicts = static_cast<Verdict*>(saved != nullptr ? saved : row + row_bytes(problem));
-      cudaError_t error = cudaMemsetAsync(verdicts, 0, problem.batch * sizeof(Verdict), stream);  // kAccepted
-      if (error == cudaSuccess)
-        error = with_linear_engine(problem, [&](auto engine) {
-          using Engine = std::remove_pointer_t<decltype(engine)>;
-          return launch_forward<Engine>(
-              problem, value, Layout::template kept<Engine>(problem, saved), scratch, row, verdicts, stream);
-        });
-      if (error != cudaSuccess) return error;
-    }
+    void* const row = static_cast<char*>(scratch) + ticket_bytes(problem, kLeastForwardWarps);
     return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
-      const auto kept = Layout::template kept<Engine>(problem, saved);
       if constexpr (Engine::kIsAhead)
         if (teams_pay(problem.batch * groups_of(Sizes<S>(problem), kTeams)))
-          return launch_team_forward<Engine>(problem, value, kept, scratch, row, verdicts, stream);
-      return launch_forward<Engine>(problem, value, kept, scratch, row, verdicts, stream);
+          return launch_team_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
+      return launch_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
     });
   }
 
@@ -341,26 +321,14 @@ struct Tiled {
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
     T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, kLeastBackwardWarps));
     void* const flows = table + table_scalars(problem);
-    void* const memory = const_cast<void*>(saved);
+    const Saved<S> memory = kept(problem, const_cast<void*>(saved));
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      const Verdict* verdicts = nullptr;
-      if (linear_applies(problem) && linear_pays()) {
-        verdicts = static_cast<const Verdict*>(saved);
-        const cudaError_t error = with_linear_engine(problem, [&](auto engine) {
-          using Engine = std::remove_pointer_t<decltype(engine)>;
-          return launch_backward<Engine>(
-              problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
-        });
-        if (error != cudaSuccess) return error;
-      }
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
         if constexpr (Engine::kIsAhead)
-          return launch_team_backward<Engine>(
-              problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
+          return launch_team_backward<Engine>(problem, target, memory, scratch, flows, stream);
         else
-          return launch_backward<Engine>(
-              problem, target, Layout::template kept<Engine>(problem, memory), scratch, flows, verdicts, stream);
+          return launch_backward<Engine>(problem, target, memory, scratch, flows, stream);
       });
     });
   }
