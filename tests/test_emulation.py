@@ -84,12 +84,26 @@ def applies(engine, case):
     return engine in ROBUST or (length < LONGEST_LINEAR and not {"bandwidth", "warp_penalty"} & case.options.keys())
 
 
+# What the linear engine gets wrong: a lane's unit cannot hold what another chunk has left in the row above it, or below.
+WRONG = {
+    ("last_column_rises_by_75", "linear_of_float64"),
+    ("last_column_rises_by_76", "linear_eight"),
+    ("last_column_rises_by_105", "linear_four"),
+    ("edge_of_64_rows_rises", "linear_of_float64"),
+    *(("edge_of_256_rows_rises", engine) for engine in LINEAR),
+    ("costly_column", "linear_of_float64"),
+}
+
+
 def runs():
     """(case, engine, what it is given) for all that comes to an engine; case by case, as the oracle keeps its answers."""
     for name, make in CASES.items():
         case = make()
         for given, engines in {"costs": OF_MATRICES, "series": DTYPES if is_univariate(case) else ()}.items():
-            yield from ((name, engine, given) for engine in engines if applies(engine, case))
+            for engine in engines:
+                marks = pytest.mark.xfail(strict=True, raises=AssertionError) if (name, engine) in WRONG else ()
+                if applies(engine, case):
+                    yield pytest.param(name, engine, given, marks=marks)
 
 
 def has_to_take(engine, pair, gamma):
