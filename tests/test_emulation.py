@@ -5,28 +5,38 @@ What this cannot show: how warps hand edges to each other at the same time, and 
 
 import ctypes
 import shutil
+from math import inf, log, nan
 
 import numpy as np
 import oracle
 import pytest
 import torch
-from cases import numpy64
+from cases import normal, numpy64
 from emulation.build import build
-from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs
+from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, with_spike
+
+from torchsoftdtw.saved_state import LONGEST_LINEAR
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
-FLOATS = ctypes.POINTER(ctypes.c_float)
-UNIVARIATE = [name for name, case in CASES.items() if case().y is not None and case().x.shape[2] == 1]
-LARGEST_LINEAR_PENALTY = 500  # as an exponent of 2: larger ones never come to that engine
+# The functions of strips.cpp and their dtypes.
+ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
+LINEAR = {"linear_four": torch.float32, "linear_eight": torch.float32, "linear_of_float64": torch.float64}
+DTYPES = ROBUST | LINEAR
+OF_MATRICES = ["robust_four", "linear_of_float64"]
+
+# The linear engine's range (linear.cuh), in exponents of 2: of costs that plain and that careful sweeps take, and of the
+# distance between a lane's rows.
+DEEPEST = {torch.float32: 110, torch.float64: 900}
+DEEPEST_CAREFUL, FARTHEST_UNITS = 900, 30000
 
 
 class Pair(ctypes.Structure):
     _fields_ = [
-        *((name, FLOATS) for name in ("x", "y", "costs")),
+        *((name, ctypes.c_void_p) for name in ("x", "y", "costs")),
         *((name, ctypes.c_int64) for name in ("n", "m")),
         *((name, ctypes.c_double) for name in ("gamma", "warp_penalty")),
         ("bandwidth", ctypes.c_int64),
-        *((name, FLOATS) for name in ("value", "dx", "dy", "alignment")),
+        *((name, ctypes.c_void_p) for name in ("value", "dx", "dy", "alignment")),
     ]
 
 
@@ -35,70 +45,143 @@ def strips(tmp_path_factory):
     if COMPILER is None:
         pytest.skip("needs a C++ compiler")
     library = ctypes.CDLL(str(build(tmp_path_factory.mktemp("emulation"), COMPILER)))
-    library.linear_four.restype = ctypes.c_bool
+    for engine in DTYPES:
+        getattr(library, engine).restype = ctypes.c_bool
     return library
 
 
-def pointer(array):
-    return None if array is None else array.ctypes.data_as(FLOATS)
+def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_penalty=0.0, keeps=True):
+    """The value, dx, dy and the alignment of two series or of a cost matrix; None where the engine gives the pair up.
+
+    Without `keeps` the value alone is computed. What an engine leaves out is NaN.
+    """
+    dtype = DTYPES[engine]
+    given = [None if z is None else z.to(dtype).contiguous() for z in (x, y, costs)]
+    n, m = (len(x), len(y)) if costs is None else costs.shape
+    results = [torch.full(shape, nan, dtype=dtype) for shape in ((1,), (n,), (m,), (n, m))]
+    if bandwidth is not None:
+        results[3].fill_(0)  # nothing is written outside a band, where a GPU's memory holds 0 beforehand
+    of_series, of_matrices = keeps and costs is None, keeps and costs is not None
+    wanted = zip(results, (True, of_series, of_series, of_matrices), strict=True)
+    pair = Pair(
+        *(None if z is None else z.data_ptr() for z in given),
+        *(n, m, gamma, warp_penalty, -1 if bandwidth is None else bandwidth),
+        *(z.data_ptr() if is_wanted else None for z, is_wanted in wanted),
+    )
+    if not getattr(strips, engine)(ctypes.byref(pair)):
+        return None
+    value, *gradients = map(numpy64, results)
+    return value[0], *gradients
 
 
-def run(function, gamma, options, b, n, m, x=None, y=None, costs=None):
-    """Calls a function of strips.cpp for pair b. Returns what it returns, the value, dx, dy and the alignment."""
-    band = options.get("bandwidth")
-    band = band[b] if isinstance(band, list) else band
-    given = [None if z is None else np.ascontiguousarray(z, dtype=np.float32) for z in (x, y, costs)]
-    out = [np.full(shape, np.nan, dtype=np.float32) for shape in (1, n, m, (n, m))]
-    if band is not None:
-        out[3].fill(0)  # nothing is written outside a band, where a GPU's memory holds 0 beforehand
-    pair = Pair(*map(pointer, given), n, m, gamma, options.get("warp_penalty", 0.0), -1 if band is None else band)
-    pair.value, pair.dx, pair.dy, pair.alignment = map(pointer, out)
-    answer = function(ctypes.byref(pair))
-    return answer, out[0][0], *out[1:]
+def is_univariate(case):
+    return case.y is not None and case.x.shape[2] == 1
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_values_and_alignments_of_cost_matrices(strips, name):
-    case, function = case_of(name), strips.robust_four
+def applies(engine, case):
+    """As linear_applies of engines.cuh."""
+    length = case.x.shape[1] + (case.x.shape[2] if case.y is None else case.y.shape[1])
+    return engine in ROBUST or (length < LONGEST_LINEAR and not {"bandwidth", "warp_penalty"} & case.options.keys())
+
+
+# What the linear engine gets wrong: a lane's unit cannot hold what another chunk has left in the row above it, or below.
+WRONG = {
+    ("last_column_rises_by_75", "linear_of_float64"),
+    ("last_column_rises_by_76", "linear_eight"),
+    ("last_column_rises_by_105", "linear_four"),
+    ("edge_of_64_rows_rises", "linear_of_float64"),
+    *(("edge_of_256_rows_rises", engine) for engine in LINEAR),
+    ("costly_column", "linear_of_float64"),
+}
+
+
+def runs():
+    """(case, engine, what it is given) for all that comes to an engine; case by case, as the oracle keeps its answers."""
+    for name, make in CASES.items():
+        case = make()
+        for given, engines in {"costs": OF_MATRICES, "series": DTYPES if is_univariate(case) else ()}.items():
+            for engine in engines:
+                marks = pytest.mark.xfail(strict=True, raises=AssertionError) if (name, engine) in WRONG else ()
+                if applies(engine, case):
+                    yield pytest.param(name, engine, given, marks=marks)
+
+
+def has_to_take(engine, pair, gamma):
+    """Whether the linear engine has to take a pair; None where it may give it up."""
+    lowest, highest = pair.costs.min() / gamma / log(2), pair.costs.max() / gamma / log(2)
+    if lowest < 0 or highest > 1.001 * DEEPEST_CAREFUL:
+        return False
+    is_compact = highest * pair.columns < FARTHEST_UNITS
+    return True if is_compact and highest < 0.999 * DEEPEST[DTYPES[engine]] else None
+
+
+def assert_alignment(alignment, pair, dtype, what):
+    error, bound = np.abs(alignment - pair.alignment).max(), bound_of(pair, dtype)
+    assert error <= bound, f"{what}: E is off by {error:.3g}, more than {bound:.3g}"
+
+
+def assert_gradients(gradients, x, y, pair, dtype, what):
+    _, *slopes = oracle.cost_and_slopes(numpy64(x), numpy64(y), "sqeuclidean")
+    for gradient, slope, axis in zip(gradients, slopes, (1, 0), strict=True):
+        error = np.abs(gradient - (pair.alignment[:, :, None] * slope).sum(axis)[:, 0]).max()
+        allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
+        assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+
+
+@pytest.mark.parametrize(("name", "engine", "given"), list(runs()))
+def test_values_and_gradients(strips, name, engine, given):
+    case, dtype = case_of(name), DTYPES[engine]
+    bands = case.options.get("bandwidth")
     for gamma in case.gammas:
         pairs = expected_pairs(name, gamma)
-        for b, (pair, costs) in enumerate(zip(pairs, numpy64(costs_of(case, pairs)), strict=True)):
+        for b, pair in enumerate(pairs):
             what, n, m = f"gamma {gamma:g}, pair {b}", pair.rows, pair.columns
-            _, value, _, _, alignment = run(function, gamma, case.options, b, n, m, costs=costs[:n, :m])
-            assert_value(value, pair, gamma, torch.float32, what)
-            error, bound = np.abs(alignment - pair.alignment).max(), bound_of(pair, torch.float32)
-            assert error <= bound, f"{what}: E is off by {error:.3g}, more than {bound:.3g}"
+            options = {
+                "bandwidth": bands[b] if isinstance(bands, list) else bands,
+                "warp_penalty": case.options.get("warp_penalty", 0.0),
+            }
+            if given == "costs":
+                options["costs"] = costs_of(case, pairs)[b, :n, :m]
+            else:
+                options["x"], options["y"] = case.x[b, :n], case.y[b, :m]
+            answer = run(strips, engine, gamma, **options)
+            alone = run(strips, engine, gamma, **options, keeps=False)
+            taken = answer is not None
+            assert (alone is not None) == taken, f"{what}: taken is {taken}, but not where nothing is kept for backward"
+            assert engine in ROBUST or has_to_take(engine, pair, gamma) in (taken, None), f"{what}: taken is {taken}"
+            if not taken:
+                continue
+            value, dx, dy, alignment = answer
+            assert alone[0] == value, f"{what}: another value where nothing is kept for backward"
+            assert_value(value, pair, gamma, dtype, what)
+            if given == "costs":
+                assert_alignment(alignment, pair, dtype, what)
+            else:
+                assert_gradients((dx, dy), options["x"], options["y"], pair, dtype, what)
 
 
-@pytest.mark.parametrize("name", UNIVARIATE)
-@pytest.mark.parametrize("engine", ["robust_two_ahead", "robust_four"])
-def test_values_and_gradients_of_series(strips, engine, name):
-    case, function = case_of(name), getattr(strips, engine)
-    for gamma in case.gammas:
-        for b, pair in enumerate(expected_pairs(name, gamma)):
-            what, n, m = f"gamma {gamma:g}, pair {b}", pair.rows, pair.columns
-            x, y = numpy64(case.x[b, :n]), numpy64(case.y[b, :m])
-            _, value, *gradients, _ = run(function, gamma, case.options, b, n, m, x=x, y=y)
-            assert_value(value, pair, gamma, torch.float32, what)
-            _, *slopes = oracle.cost_and_slopes(x, y, "sqeuclidean")
-            for gradient, slope, axis in zip(gradients, slopes, (1, 0), strict=True):
-                expected = (pair.alignment[:, :, None] * slope).sum(axis)[:, 0]
-                error = np.abs(gradient - expected).max()
-                allowed = 4 * bound_of(pair, torch.float32) * max(np.abs(slope).max(), 1e-6)
-                assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+@pytest.mark.parametrize("engine", LINEAR)
+def test_the_linear_engine_takes_unit_noise(strips, engine):
+    for seed in range(20):
+        x, y = normal(512, 1, seed=seed), normal(512, 1, seed=100 + seed)
+        assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, seed
 
 
-@pytest.mark.parametrize("name", UNIVARIATE)
-def test_the_linear_engine_is_right_or_gives_a_pair_up(strips, name):
-    case = case_of(name)
-    for gamma in case.gammas:
-        if case.options.get("warp_penalty", 0) / gamma / np.log(2) >= LARGEST_LINEAR_PENALTY:
-            continue
-        for b, pair in enumerate(expected_pairs(name, gamma)):
-            x, y = case.x[b, : pair.rows], case.y[b, : pair.columns]
-            accepted, value, *_ = run(strips.linear_four, gamma, case.options, b, pair.rows, pair.columns, x=x, y=y)
-            largest = pair.costs.max() / gamma / np.log(2)
-            if accepted:
-                assert_value(value, pair, gamma, torch.float32, f"gamma {gamma:g}, pair {b}")
-            assert accepted or largest > 100, "a pair within the engine's range was given up"
-            assert not accepted or largest < 1000, "a pair far beyond the engine's range was taken"
+@pytest.mark.parametrize("engine", LINEAR)
+def test_the_linear_engine_takes_a_costly_row_unless_that_is_slow(strips, engine):
+    """Its costs need careful sweeps, all along the table; of long ones the robust engine is faster in float32."""
+    x = with_spike(normal(1, 60, 1), 30, 15)[0]
+    for columns in (40, 1000):
+        taken = run(strips, engine, 1.0, x=x, y=normal(columns, 1, seed=1), keeps=False) is not None
+        assert taken == (columns == 40 or DTYPES[engine] == torch.float64), columns
+
+
+@pytest.mark.parametrize("bad", [nan, inf, -inf])
+@pytest.mark.parametrize("engine", LINEAR)
+def test_the_linear_engine_gives_up_a_pair_with_a_bad_number(strips, engine, bad):
+    for at in (0, 77, 139):
+        x, y = normal(140, 1), normal(140, 1, seed=1)
+        spoiled = x.clone()
+        spoiled[at] = bad
+        assert run(strips, engine, 1.0, x=spoiled, y=y, keeps=False) is None, at
+        assert run(strips, engine, 1.0, x=y, y=spoiled, keeps=False) is None, at

@@ -90,6 +90,21 @@ def with_holes(costs, share):
     return costs.masked_fill(holes, inf)
 
 
+def level(exponent):
+    """The difference of two numbers whose cost is a factor of 2^-exponent at gamma 1."""
+    return (exponent * log(2)) ** 0.5
+
+
+def last_column_rises(n, m, exponent):
+    """Every column but the last falls from row to row, by so many binary orders."""
+    return Case(flat((n, 0)), flat((m - 1, level(exponent)), (1, 1)), (1.0,))
+
+
+def edge_rises(rows, exponent):
+    """The path leaves a strip of so many rows in its first columns, where the table is far below that of the later ones."""
+    return Case(flat((rows, level(exponent)), (rows + 40, 0)), flat((12, 0), (12, level(exponent))), (1.0,))
+
+
 def penalised(penalty, bandwidth):
     options = {"warp_penalty": penalty, "bandwidth": bandwidth}
     return Case(*growing(3, 75, 70), (0.02, 0.3, 1.0), options)
@@ -127,6 +142,14 @@ CASES = {
     "two_columns_that_change_places": lambda: Case(flat((100, 5), (100, 0)), flat((1, 0), (1, 5)), GAMMAS),
     "levels_in_opposite_order": lambda: Case(flat((70, 0), (70, 5)), flat((70, 5), (70, 0)), (0.01, 0.25, 0.31, 1.0)),
     "alternating_rows": lambda: Case(flat(*[(1, 0), (1, 5)] * 35), flat((80, 5), (80, 0)), (0.01, 0.25, 0.31, 1.0)),
+    # By more than a float64 holds, between two lanes, between two strips, and within a column.
+    "last_column_rises_by_75": lambda: last_column_rises(40, 23, 75),
+    "last_column_rises_by_76": lambda: last_column_rises(136, 35, 76),
+    "last_column_rises_by_105": lambda: last_column_rises(72, 31, 105),
+    "edge_of_64_rows_rises": lambda: edge_rises(64, 20),
+    "edge_of_256_rows_rises": lambda: edge_rises(256, 20),
+    "costly_column": lambda: Case(flat((20, 0)), with_spike(flat((60, 0)), 7, level(890)), (1.0,)),
+    "second_column_falls": lambda: Case(flat((1, level(105)), (140, 0)), flat((1, 0), (1, level(105))), (1.0,)),
     "late_reject": lambda: Case(
         torch.cat([noise(1, 600, 1), with_spike(noise(1, 600, 1), 599, 30)]), noise(2, 30, 1, seed=2), (0.5, 1.0)
     ),

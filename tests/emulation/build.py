@@ -1,7 +1,7 @@
 """Builds the strips' device code for the host.
 
-What only a GPU can do, PTX, is replaced in a copy of csrc; everything else is compiled as it stands, with warp.h in the
-place of CUDA.
+What only a GPU can do, PTX and launches, is replaced or left out in a copy of csrc; everything else is compiled as it
+stands, with warp.h in the place of CUDA.
 """
 
 import re
@@ -25,8 +25,10 @@ def build(folder, compiler):
     for name in ("warp.h", "strips.cpp"):
         shutil.copy(HERE / name, folder)
     library = folder / "strips.so"
-    flags = ["-O2", "-std=c++17", "-fpermissive", "-w", "-ffp-contract=off", "-shared", "-fPIC", f"-I{folder}"]
-    subprocess.run([compiler, *flags, str(folder / "strips.cpp"), "-o", str(library)], check=True)
+    language = ["-O2", "-std=c++17", "-fpermissive", "-w", "-ffp-contract=off"]
+    jumps = ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
+    files = ["-shared", "-fPIC", f"-I{folder}", str(folder / "strips.cpp"), "-o", str(library)]
+    subprocess.run([compiler, *language, *jumps, *files], check=True)
     return library
 
 
@@ -37,19 +39,30 @@ def _arithmetic(text):
     return re.sub(r'float r;\n *asm\("sqrt.*\n', "float r = std::sqrt(a);\n", text)
 
 
+def _without(text, first, last):
+    """Without what begins with one string and ends before another one."""
+    return text[: text.index(first)] + text[text.index(last) :]
+
+
 def _progress(text):
     """A warp alone waits for nobody."""
-    first, last = text.index("template <bool kNear>"), text.index("// One neighbour of a strip")
     plain = (
         "template <bool> inline void publish(Progress* word, Progress progress) { *word = progress; }\n"
         "template <bool> inline Progress look_at(const Progress* word) { return *word; }\n\n"
     )
-    return text[:first] + plain + text[last:]
+    last = "// One neighbour of a strip"
+    return _without(text, "template <bool kNear>", last).replace(last, plain + last)
 
 
 def _without_launches(text):
-    first, last = text.index("// Backward: `sweep` goes over"), text.index("// E / C, the part of euclidean's")
-    return (text[:first] + text[last:]).replace('#include "series_gradient.cuh"\n', "")
+    text = _without(text, "// Backward: `sweep` goes over", "// E / C, the part of euclidean's")
+    return text.replace('#include "series_gradient.cuh"\n', "")
+
+
+def _engines(text):
+    text = _without(text, "// And whether it pays", "// The rows per lane of the linear engine")
+    text = _without(text, "// Calls launch(tile)", "// The answer for lengths out of range")
+    return text.replace("#include <cuda_runtime_api.h>\n", "")
 
 
 def _job(text):
@@ -58,6 +71,7 @@ def _job(text):
 
 
 CHANGES = {
+    "engines.cuh": _engines,
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,
     "handoff.cuh": _progress,

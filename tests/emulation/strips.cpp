@@ -1,23 +1,24 @@
 // The strips of a pair, one after the other in one emulated warp, for tests/test_emulation.py.
 #include "warp.h"
 
-#include "csrc/cuda/linear_strip.cuh"
-#include "csrc/cuda/robust_strip.cuh"
+#include "csrc/cuda/engines.cuh"
 
 namespace softdtw {
 namespace {
 
-// What a test hands over: float32 series of one dimension, or a cost matrix where `costs` is not null.
+// What a test hands over: series of one dimension, or a cost matrix where `costs` is not null.
+template <typename T>
 struct Pair {
-  const float *x, *y, *costs;
+  const T *x, *y, *costs;
   int64_t n, m;
   double gamma, warp_penalty;
   int64_t bandwidth;
-  float *value, *dx, *dy, *alignment;
+  T *value, *dx, *dy, *alignment;  // null but for the value: nothing is kept for backward, which is left out
 };
 
-Problem<float> problem_of(const Pair& pair) {
-  Problem<float> problem;
+template <typename T>
+Problem<T> problem_of(const Pair<T>& pair) {
+  Problem<T> problem;
   problem.cost = pair.costs != nullptr ? Cost::kMatrix : Cost::kSqEuclidean;
   problem.x = {pair.x, pair.n, 1, 1};
   problem.y = {pair.y, pair.m, 1, 1};
@@ -35,77 +36,74 @@ Problem<float> problem_of(const Pair& pair) {
 
 std::vector<double> memory_of(int64_t bytes) { return std::vector<double>(bytes / sizeof(double) + 8, -7e77); }
 
-template <class S, class Tile, bool kIsAhead>
-void robust(const Pair& pair) {
-  const Problem<float> problem = problem_of(pair);
+// False where the engine gives the pair up.
+template <class Engine>
+bool run(const Pair<typename Engine::T>& pair) {
+  using T = typename Engine::T;
+  using S = typename Engine::S;
+  using Kept = typename Engine::Kept;
+  const bool keeps = pair.dx != nullptr || pair.alignment != nullptr;
+  const Problem<T> problem = problem_of(pair);
   const Extent extent = problem.extent(0);
   const Sizes<S> sizes(problem);
-  std::vector<double> kept = memory_of(Saved<S>::bytes(1, sizes));
-  std::vector<double> flowing = memory_of(sizeof(float) * Flows<S>::scalars(1, sizes, 1));
-  const Saved<S> saved(kept.data(), 1, sizes);
-  const Flows<S> flows(reinterpret_cast<float*>(flowing.data()), 1, sizes);
-  const float one = 1;
-  Gradient<float> gradient;
-  gradient.value = pair.value;
-  gradient.grad_value = &one;
-  if (pair.costs != nullptr) {
-    gradient.cost = {pair.alignment, pair.n * pair.m, pair.m, 1};
-  } else {
-    gradient.x = {pair.dx, pair.n, 1, 1};
-    gradient.y = {pair.dy, pair.m, 1, 1};
-  }
+  const int64_t kept_bytes = keeps ? Kept::bytes_of_pair(sizes) : 0;
+  std::vector<double> memory = memory_of(kept_bytes), row = memory_of(Edges<S>::bytes_of_rows(1, sizes.groups)),
+                      flowing = memory_of(SavedLayout<S>::flow_bytes(problem));
+  const Kept kept = keeps ? Kept(memory.data(), sizes, kept_bytes) : Kept();
   const int strips = strips_of<S>(extent);
-  for (int strip = 0; strip < strips; ++strip) {
+  bool accepted = true;
+  for (int strip = 0; strip < strips && accepted; ++strip) {
     ForwardStrip<S> job;
     job.pair = 0;
     job.strip = strip;
-    job.edges = saved.edges;
-    Warp::the_one().run([&] { robust_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, pair.value); });
+    job.edges = keeps ? kept.edges : Edges<S>::rows(row.data(), sizes.groups);
+    Warp::the_one().run([&] {
+      const bool done = Engine::forward(problem, extent, job, kept, pair.value);
+      if (threadIdx.x == 0) accepted = done;
+    });
   }
+  if (!accepted || !keeps) return accepted;
+
+  const typename Engine::Upwards flows(flowing.data(), 1, sizes);
+  const T one = 1;
+  Gradient<T> gradient;
+  gradient.value = pair.value;
+  gradient.grad_value = &one;
+  gradient.x = {pair.dx, pair.n, 1, 1};
+  gradient.y = {pair.dy, pair.m, 1, 1};
+  gradient.cost = {pair.alignment, pair.n * pair.m, pair.m, 1};
   for (int strip = strips - 1; strip >= 0; --strip) {
     BackwardStrip job;
     job.pair = 0;
     job.strip = strip;
-    Warp::the_one().run([&] { robust_backward_strip<S, Tile, kIsAhead>(problem, gradient, extent, job, saved, flows); });
+    Warp::the_one().run([&] { Engine::backward(problem, gradient, extent, job, kept, flows); });
   }
+  return true;
 }
 
-// The value alone. False where the pair is given up.
-template <class S>
-bool linear(const Pair& pair) {
-  const Problem<float> problem = problem_of(pair);
-  const Extent extent = problem.extent(0);
-  const Sizes<S> sizes(problem);
-  std::vector<double> row = memory_of(Edges<S>::bytes(1, 1, sizes.groups));
-  bool right = true;
-  for (int strip = 0; strip < strips_of<S>(extent) && right; ++strip) {
-    ForwardStrip<S> job;
-    job.pair = 0;
-    job.strip = strip;
-    job.edges = Edges<S>(row.data(), 1, 1, sizes.groups, true);
-    Warp::the_one().run([&] {
-      const bool done = linear_forward_strip<S, LinearTile<S, UnivariateTile<S, true>>>(problem, extent, job, pair.value);
-      if (threadIdx.x == 0) right = done;
-    });
-  }
-  return right;
-}
+template <int kRows>
+using OfSeries = UnivariateTile<Shape<float, kRows>, false>;
+template <int kRows>
+using OfScaledSeries = UnivariateTile<Shape<float, kRows>, true>;
 
 }  // namespace
 }  // namespace softdtw
 
 using namespace softdtw;
-using Two = Shape<float, 2>;
-using Four = Shape<float, 4>;
 
 extern "C" {
 
-// Of series alone.
-void robust_two_ahead(const Pair* pair) { robust<Two, UnivariateTile<Two, false>, true>(*pair); }
-void robust_four(const Pair* pair) {
-  pair->costs != nullptr ? robust<Four, DenseTile<Four>, false>(*pair)
-                         : robust<Four, UnivariateTile<Four, false>, false>(*pair);
+// Of series alone, but for robust_four and linear_of_float64.
+bool robust_two_ahead(const Pair<float>* pair) { return run<RobustEngine<Shape<float, 2>, OfSeries<2>, true>>(*pair); }
+bool robust_four(const Pair<float>* pair) {
+  using S = Shape<float, 4>;
+  return pair->costs != nullptr ? run<RobustEngine<S, DenseTile<S>>>(*pair) : run<RobustEngine<S, OfSeries<4>>>(*pair);
 }
-bool linear_four(const Pair* pair) { return linear<Four>(*pair); }
+bool linear_four(const Pair<float>* pair) { return run<LinearEngine<Shape<float, 4>, OfScaledSeries<4>>>(*pair); }
+bool linear_eight(const Pair<float>* pair) { return run<LinearEngine<Shape<float, 8>, OfScaledSeries<8>>>(*pair); }
+bool linear_of_float64(const Pair<double>* pair) {
+  using S = Shape<double, 2>;
+  return run<LinearEngine<S, DenseTile<S>>>(*pair);
+}
 
 }  // extern "C"
