@@ -13,7 +13,7 @@ constexpr int kColumnsInFlight = 2;  // of a sweep: more is more instructions th
 // Whether a pair of float32 is worth going on with: what its chunks have gained on robust so far, in tenths of a plain sweep.
 template <typename T>
 struct Patience {
-  static constexpr int kAtFirst = 200, kPlainGain = 7, kWideLoss = 12, kCarefulLoss = 65;
+  static constexpr int kAtFirst = 400, kPlainGain = 7, kWideLoss = 12, kCarefulLoss = 65;
   int left = kAtFirst;
 
   __device__ __forceinline__ void meet(int sweep) {

@@ -60,7 +60,7 @@ def _without_launches(text):
 
 
 def _engines(text):
-    text = _without(text, "// And whether it pays", "// The rows per lane of the linear engine")
+    text = _without(text, "// And whether it pays", "// What forward saves for backward in stencil")
     text = _without(text, "// Calls launch(tile)", "// The answer for lengths out of range")
     return text.replace("#include <cuda_runtime_api.h>\n", "")
 
@@ -70,11 +70,19 @@ def _job(text):
     return re.sub(r"extern __shared__ .*\n", "inline char stage_memory[1 << 18] __attribute__((aligned(64)));\n", text)
 
 
+def _patient(text):
+    """With strips.cpp's choice of whether an engine gives up what another one computes faster."""
+    text = text.replace("int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")
+    return text.replace("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
+
+
 CHANGES = {
     "engines.cuh": _engines,
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,
     "handoff.cuh": _progress,
+    "linear.cuh": _patient,
+    "linear_strip.cuh": _patient,
     "strip_gradient.cuh": _without_launches,
     "strip.cuh": lambda text: text.replace('asm volatile("" : "+r"(number));', ""),
     "strip_job.cuh": _job,

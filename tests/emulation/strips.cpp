@@ -36,6 +36,15 @@ Problem<T> problem_of(const Pair<T>& pair) {
 
 std::vector<double> memory_of(int64_t bytes) { return std::vector<double>(bytes / sizeof(double) + 8, -7e77); }
 
+template <class Engine, typename T>
+int64_t flow_bytes(const Problem<T>& problem) {
+  const Sizes<typename Engine::S> sizes(problem);
+  if constexpr (Engine::kIsLinear)
+    return Engine::Upwards::bytes(1, sizes, 1);
+  else
+    return sizeof(T) * Engine::Upwards::scalars(1, sizes, 1);
+}
+
 // False where the engine gives the pair up.
 template <class Engine>
 bool run(const Pair<typename Engine::T>& pair) {
@@ -48,7 +57,7 @@ bool run(const Pair<typename Engine::T>& pair) {
   const Sizes<S> sizes(problem);
   const int64_t kept_bytes = keeps ? Kept::bytes_of_pair(sizes) : 0;
   std::vector<double> memory = memory_of(kept_bytes), row = memory_of(Edges<S>::bytes_of_rows(1, sizes.groups)),
-                      flowing = memory_of(SavedLayout<S>::flow_bytes(problem));
+                      flowing = memory_of(flow_bytes<Engine>(problem));
   const Kept kept = keeps ? Kept(memory.data(), sizes, kept_bytes) : Kept();
   const int strips = strips_of<S>(extent);
   bool accepted = true;
@@ -82,9 +91,7 @@ bool run(const Pair<typename Engine::T>& pair) {
 }
 
 template <int kRows>
-using OfSeries = UnivariateTile<Shape<float, kRows>, false>;
-template <int kRows>
-using OfScaledSeries = UnivariateTile<Shape<float, kRows>, true>;
+using OfSeries = UnivariateTile<Shape<float, kRows>>;
 
 }  // namespace
 }  // namespace softdtw
@@ -99,11 +106,10 @@ bool robust_four(const Pair<float>* pair) {
   using S = Shape<float, 4>;
   return pair->costs != nullptr ? run<RobustEngine<S, DenseTile<S>>>(*pair) : run<RobustEngine<S, OfSeries<4>>>(*pair);
 }
-bool linear_four(const Pair<float>* pair) { return run<LinearEngine<Shape<float, 4>, OfScaledSeries<4>>>(*pair); }
-bool linear_eight(const Pair<float>* pair) { return run<LinearEngine<Shape<float, 8>, OfScaledSeries<8>>>(*pair); }
-bool linear_of_float64(const Pair<double>* pair) {
-  using S = Shape<double, 2>;
-  return run<LinearEngine<S, DenseTile<S>>>(*pair);
-}
+bool linear_of_float32(const Pair<float>* pair) { return run<LinearEngineFor<float>>(*pair); }
+bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<double>>(*pair); }
+
+// Whether linear goes on with pairs for which robust would be faster.
+void set_patient(bool patient) { is_patient = patient; }
 
 }  // extern "C"

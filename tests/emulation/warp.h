@@ -17,6 +17,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__
 #define __shared__ static
 
 struct Index {
@@ -117,6 +118,10 @@ T __shfl_down_sync(unsigned lanes, T value, int by) {
   const int own = threadIdx.x;
   return __shfl_sync(lanes, value, own + by < Warp::kLanes ? own + by : own);
 }
+template <class T>
+T __shfl_xor_sync(unsigned lanes, T value, int with) {
+  return __shfl_sync(lanes, value, threadIdx.x ^ with);
+}
 inline unsigned __ballot_sync(unsigned, bool vote) {
   const uint64_t* const votes = Warp::the_one().meet(vote);
   unsigned ballot = 0;
@@ -185,3 +190,5 @@ inline int64_t min(int a, int64_t b) { return min(static_cast<int64_t>(a), b); }
 inline unsigned min(unsigned a, int b) { return min(a, static_cast<unsigned>(b)); }
 using std::abs;
 using std::isfinite;
+
+inline bool is_patient = false;  // see strips.cpp
