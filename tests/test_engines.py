@@ -1,9 +1,8 @@
-"""The engines of stencil and tiled: where one hands over to the other, and where either could lose a number.
+"""The engines of stencil and tiled: where either could lose a number.
 
-In forward passes that keep nothing, stencil's linear engine takes the pairs whose costs lie within its range, about
-120 gamma ln 2, if there are pairs enough and, in float32, their series have one dimension; the robust engine computes all
-others, in the same call, and all passes that save for backward. The cases lie on both sides of that range and at its
-border, or make the table rise and fall so fast that an exponent which several cells share could not hold them.
+The cases lie on both sides of the linear engine's range and at its border, or make the table rise and fall so fast that an
+exponent which several cells share could not hold them. The robust engine computes all of them here. The linear one, which
+wants many pairs, meets them in test_emulation.py, and others in test_linear_engine.py.
 
 The bounds are those of test_accuracy in float32. In float64, E may be off by the oracle's own roundings of numbers as large
 as the value.
@@ -21,7 +20,6 @@ from cases import VALUE_TOLERANCE, normal, numpy64, run, run_from_cost
 
 from torchsoftdtw import soft_dtw, soft_dtw_from_cost
 
-FULL_MACHINE = 2048  # strips, from which on the linear engine is used
 NO_PATH = 1e300  # stands for an infinite cost in the oracle, which would subtract infinities
 GAMMAS = (1e-4, 1e-3, 0.01, 0.1, 0.3, 1.0, 10.0, 1e3)
 BORDER = tuple(1 / (log(2) * height) for height in (60, 118, 122, 236, 244, 1000))  # for costs of 1
@@ -205,8 +203,11 @@ class Expected(NamedTuple):
 
 @cache
 def expected_pairs(name, gamma):
+    return expected(case_of(name), gamma)
+
+
+def expected(case, gamma):
     """What the oracle says of each pair of a case."""
-    case = case_of(name)
     results = []
     for b, x in enumerate(numpy64(case.x)):
         costs = x if case.y is None else oracle.cost_and_slopes(x, numpy64(case.y[b]), "sqeuclidean")[0]
@@ -245,15 +246,6 @@ def costs_of(case, pairs):
     return costs
 
 
-def batches(kernel, n, count):
-    """Batches, in repetitions of `count` pairs, that are just large enough for the linear engine with several warps a pair,
-    and with one."""
-    if kernel.device == "cpu":
-        return [1]
-    strips = -(-n // (32 * (kernel.rows or 2)))
-    return sorted({-(-FULL_MACHINE // (strips * count)), -(-FULL_MACHINE // count)})
-
-
 def repeated(options, times):
     return {key: option * times if isinstance(option, list) else option for key, option in options.items()}
 
@@ -266,11 +258,10 @@ def values_alone(kernel, times, gamma, *tensors, **options):
 
 
 def assert_values_alone(kernel, dtype, gamma, pairs, tensors, options):
-    for times in batches(kernel, tensors[0].shape[1], len(pairs)):
-        values = values_alone(kernel, times, gamma, *(z.to(dtype) for z in tensors), **options)
-        assert np.all(values == values[0]), f"gamma {gamma:g}: a pair's value depends on its place in the batch"
-        for b, pair in enumerate(pairs):
-            assert_value(values[0, b], pair, gamma, dtype, f"gamma {gamma:g}, pair {b}, nothing kept")
+    values = values_alone(kernel, 2, gamma, *(z.to(dtype) for z in tensors), **options)
+    assert np.all(values == values[0]), f"gamma {gamma:g}: a pair's value depends on its place in the batch"
+    for b, pair in enumerate(pairs):
+        assert_value(values[0, b], pair, gamma, dtype, f"gamma {gamma:g}, pair {b}, nothing kept")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -352,16 +343,12 @@ def test_saving_for_backward_leaves_the_value_as_it_is(engine):
             alone = soft_dtw(x, y, gamma, kernel=kernel.name, **options)
             saving = soft_dtw(x.clone().requires_grad_(), y, gamma, kernel=kernel.name, **options).detach()
             assert torch.equal(alone, saving), (gamma, options)
-            for times in batches(kernel, x.shape[1], len(x)):  # perhaps by another engine
-                many = values_alone(kernel, times, gamma, x, y, **options)
-                bound = 2 * VALUE_TOLERANCE[dtype] * np.maximum(np.abs(numpy64(saving)), gamma)
-                assert np.all(np.abs(many - numpy64(saving)) <= bound), (gamma, options)
 
 
 @pytest.mark.parametrize("bad", [nan, inf])
-def test_a_bad_number_among_pairs_of_both_engines(engine, bad):
+def test_a_bad_number_spoils_its_pair_alone(engine, bad):
     kernel, dtype = engine
-    for spoiled_pair in (0, 6):  # costs within the linear engine's range, and beyond
+    for spoiled_pair in (0, 6):
         x, y = mixed(dtype)
         clean = run(kernel, x, y, **MIXED)
         x[spoiled_pair, 100] = bad
@@ -370,10 +357,9 @@ def test_a_bad_number_among_pairs_of_both_engines(engine, bad):
         for before, after in zip(clean, spoiled, strict=True):
             np.testing.assert_array_equal(before[others], after[others])
         assert not np.isfinite(spoiled[0][spoiled_pair])
-        for times in batches(kernel, 140, 7):
-            before, after = (values_alone(kernel, times, 0.3, z, y, **LENGTHS) for z in (mixed(dtype)[0], x))
-            np.testing.assert_array_equal(before[:, others], after[:, others])
-            assert not np.isfinite(after[:, spoiled_pair]).any()
+        before, after = (values_alone(kernel, 2, 0.3, z, y, **LENGTHS) for z in (mixed(dtype)[0], x))
+        np.testing.assert_array_equal(before[:, others], after[:, others])
+        assert not np.isfinite(after[:, spoiled_pair]).any()
 
 
 def test_a_neighbour_out_of_range_changes_nothing(engine):
@@ -387,7 +373,7 @@ def test_a_neighbour_out_of_range_changes_nothing(engine):
         assert np.isfinite(after).all() and not np.array_equal(before[3], after[3])
 
 
-def test_the_gradient_that_arrives_scales_both_engines_pairs(engine):
+def test_the_gradient_that_arrives_scales_those_of_series(engine):
     kernel, dtype = engine
     weights = torch.tensor([-3.0, 0.0, 0.5, 1e3, 1.0, -1.0, 2.0], dtype=dtype)
     plain = run(kernel, *mixed(dtype), **MIXED)

@@ -12,6 +12,7 @@ CPU_ROWS = 64
 CPU_SEGMENT = 256
 LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
 NARROWEST_LINEAR = 256  # m, below which it is not
+FEWEST_LINEAR_STRIPS = 4096  # of all pairs, below which it is not
 
 
 def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
@@ -30,7 +31,9 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     pair = _strips(rows_per_thread, n, m, radius, dtype)
     if not linear or kernel == "tiled":
         return batch * pair
+    strips = _ceil_div(n, WARP * _linear_rows(dtype))
     applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
+    applies *= _is_positive(batch * strips + 1 - FEWEST_LINEAR_STRIPS)
     if dtype.itemsize == 4:
         applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
     verdicts = _ceil_div(4 * batch, 256) * 256
@@ -75,8 +78,12 @@ def _strips(rows_per_thread, n, m, radius, dtype):
     return _snapshots_and_edges(_ceil_div(n, rows), width, stage, snapshot, dtype)
 
 
+def _linear_rows(dtype):
+    return 8 if dtype.itemsize == 4 else 2
+
+
 def _linear(n, m, dtype):
-    rows_per_thread = 8 if dtype.itemsize == 4 else 2
+    rows_per_thread = _linear_rows(dtype)
     snapshot = WARP * (rows_per_thread + 2) * dtype.itemsize
     return _snapshots_and_edges(_ceil_div(n, WARP * rows_per_thread), m, 1, snapshot, dtype)
 

@@ -61,24 +61,26 @@ struct RobustEngine {
   }
 };
 
-// Of longer pairs the first rows lie too far apart for what backward keeps; of narrower tables too many chunks are at an edge.
-constexpr int64_t kLongestLinear = 2560, kNarrowestLinear = 256;  // n + m, m
+// Of longer pairs the first rows lie too far apart for what backward keeps; of narrower tables too many chunks are at an edge;
+// and fewer strips than the machine holds several times are robust's, whose strips are shorter.
+constexpr int64_t kLongestLinear = 2560, kNarrowestLinear = 256, kFewestLinearStrips = 4096;  // n + m, m, of all pairs
 
 // The engine that stencil tries first, where linear_applies.
 template <typename T>
-using LinearEngineFor =
-    std::conditional_t<sizeof(T) == 8, LinearEngine<Shape<T, 2>, LinearDense<Shape<T, 2>>>,
-                       LinearEngine<Shape<T, 8>, LinearSeries<Shape<T, 8>>>>;
+using LinearEngineFor = std::conditional_t<
+    sizeof(T) == 8, LinearEngine<Shape<T, 2>, LinearDense<Shape<T, 2>>>,
+    LinearEngine<Shape<T, 8>, LinearSeries<Shape<T, 8>>>>;
 
 // Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool linear_applies(const Problem<T>& problem) {
   if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
   if (problem.n + problem.m >= kLongestLinear || problem.m < kNarrowestLinear) return false;
-  if (sizeof(T) == 8) return true;
-  // Strips of 256 rows must not sweep over far more of what lies below the table than robust's of 128.
   constexpr int64_t kRobustRows = Shape<T, 4>::kStripRows, kRows = LinearEngineFor<T>::S::kStripRows;
   const int64_t strips = (problem.n + kRows - 1) / kRows, robust_strips = (problem.n + kRobustRows - 1) / kRobustRows;
+  if (problem.batch * strips < kFewestLinearStrips) return false;
+  if (sizeof(T) == 8) return true;
+  // Strips of 256 rows must not sweep over far more of what lies below the table than robust's of 128.
   return is_univariate(problem) && 5 * strips <= 3 * robust_strips;
 }
 

@@ -154,7 +154,9 @@ struct LinearColumns {
     }
   };
   __device__ __forceinline__ T& cost(int k, int t) const { return stage.scalars[(t * S::kRows + k) * kWarp + lane]; }
-  __device__ __forceinline__ Column column(int t) const { return {*this, t, kUnivariate ? stage.scalars[first + t] : T(0)}; }
+  __device__ __forceinline__ Column column(int t) const {
+    return {*this, t, kUnivariate ? stage.scalars[first + t] : T(0)};
+  }
   // The largest exponent.
   __device__ __forceinline__ T deepest() const {
     T largest = 0;
@@ -184,8 +186,8 @@ template <class S>
 struct LinearSeries {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = true;
-  static constexpr T kFarthest = 32;  // from the origin
-  static constexpr T kLargestMean = 5;  // of a sample's exponents: beyond it too many chunks are not plain
+  static constexpr T kFarthest = 32;       // from the origin
+  static constexpr T kLargestMean = 4.2f;  // of a sample's exponents: beyond it too many chunks are not plain
   using Columns = LinearColumns<S, true>;
   Columns columns;
   const T* const line;
@@ -231,13 +233,17 @@ struct LinearSeries {
   }
   // Whether linear is likely to be faster than robust: by a sample of the costs, for all lanes together.
   __device__ __forceinline__ bool is_promising() const {
-    const T sample = scaled(y(columns.lane * (last / kWarp)));
+    constexpr int kColumns = 4;  // of every lane
     T sum = 0;
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) sum = DeviceMath<T>::fma(columns.x[k] - sample, columns.x[k] - sample, sum);
+    for (int i = 0; i < kColumns; ++i) {
+      const T sample = scaled(y(static_cast<int>(int64_t{kColumns * columns.lane + i} * last / (kColumns * kWarp))));
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) sum = DeviceMath<T>::fma(columns.x[k] - sample, columns.x[k] - sample, sum);
+    }
 #pragma unroll
     for (int distance = kWarp / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
-    return !(sum > kLargestMean * S::kRows * kWarp);
+    return !(sum > kLargestMean * kColumns * S::kRows * kWarp);
   }
 
  private:
@@ -523,8 +529,7 @@ struct LinearFlow {
   }
   // In other units; what leaves the range becomes 0 or infinite.
   template <typename Other>
-  __device__ __forceinline__ LinearFlow(
-      const LinearFlow<S, Other>& other, const int (&wanted)[S::kRows], int wanted_below)
+  __device__ __forceinline__ LinearFlow(const LinearFlow<S, Other>& other, const int (&wanted)[S::kRows], int wanted_below)
       : below(wanted_below) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {

@@ -96,8 +96,7 @@ struct PackedNumber {
   }
   __device__ __forceinline__ static Wide unpack(int word, int base, int bits) {
     if (word == kNothing) return Wide();
-    return {
-        __hiloint2double((word & ((1 << bits) - 1)) << (kMostBits - bits) | kBias << 20, 0), base + (word >> bits)};
+    return {__hiloint2double((word & ((1 << bits) - 1)) << (kMostBits - bits) | kBias << 20, 0), base + (word >> bits)};
   }
 };
 
@@ -177,8 +176,8 @@ struct LinearSnapshot {
       for (int k = 0; k < S::kRows; ++k) {
         if (k > 0) unit -= (words[k] >> Limits::kExponentShift) - Limits::kBias;
         lane.exponent[k] = unit;
-        lane.left[k] = __int_as_float(
-            (words[k] & 0x007fffff) | (Limits::kBias + Limits::kRenewed) << Limits::kExponentShift);
+        lane.left[k] =
+            __int_as_float((words[k] & 0x007fffff) | (Limits::kBias + Limits::kRenewed) << Limits::kExponentShift);
         factors.row[k] = __int_as_float(words[k] & 0x7f800000);
       }
       if (is_pairs_first) place_far_rows(lane);

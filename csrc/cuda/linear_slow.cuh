@@ -38,7 +38,7 @@ struct LinearBackwardStage : LinearStage<S, kUnivariate> {
   };
   Words table[S::kSteps][S::kRows / kPerAccess][kWarp];  // every cell's entry, and E in its place
   int lane_units[S::kSteps * kUnits][kWarp];             // of the entries: of a row, or, after a careful sweep, of a column
-  T from_below[S::kSteps];  // lane 31: sums of dy that the strip below leaves
+  T from_below[S::kSteps];                               // lane 31: sums of dy that the strip below leaves
 
   // What a word stands for, as KeptColumn keeps it.
   template <typename Number>
@@ -72,8 +72,9 @@ struct LinearBackwardStage : LinearStage<S, kUnivariate> {
   template <typename Number>
   __device__ __forceinline__ bool can_meet(Number factor_below, int lane) const {
     constexpr int kLast = S::kRows / kPerAccess - 1, kRow = kPerAccess - 1;
-    const Number handed = max(
-        number<Number>(table[S::kSteps - 2][kLast][lane].of[kRow]), number<Number>(table[S::kSteps - 1][kLast][lane].of[kRow]));
+    const Number handed =
+        max(number<Number>(table[S::kSteps - 2][kLast][lane].of[kRow]),
+            number<Number>(table[S::kSteps - 1][kLast][lane].of[kRow]));
     return handed * factor_below < Number(INFINITY);
   }
   __device__ __forceinline__ void keep_units(const int (&units)[S::kRows], int lane) {
@@ -224,7 +225,8 @@ struct SlowOutcome {
 };
 
 template <class S, bool kUnivariate>
-__device__ __noinline__ SlowOutcome<S> sweep_slowly(LinearColumns<S, kUnivariate> columns, SlowChunk<S> chunk, LinearLane<S> state) {
+__device__ __noinline__ SlowOutcome<S> sweep_slowly(
+    LinearColumns<S, kUnivariate> columns, SlowChunk<S> chunk, LinearLane<S> state) {
   using T = typename S::Scalar;
   using Columns = LinearColumns<S, kUnivariate>;
   using Snapshot = LinearSnapshot<S>;
@@ -356,7 +358,8 @@ struct SlowReversed {
 
 // Leaves E in the stage.
 template <class S, bool kUnivariate>
-__device__ __noinline__ LinearFlow<S> reverse_slowly(LinearColumns<S, kUnivariate> columns, SlowReversed<S> chunk, LinearFlow<S> flow) {
+__device__ __noinline__ LinearFlow<S> reverse_slowly(
+    LinearColumns<S, kUnivariate> columns, SlowReversed<S> chunk, LinearFlow<S> flow) {
   using Stage = LinearBackwardStage<S, kUnivariate>;
   const int lane = columns.lane;
   Stage& stage = stage_of_warp<Stage>();

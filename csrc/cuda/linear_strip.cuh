@@ -10,10 +10,11 @@ namespace softdtw {
 
 constexpr int kColumnsInFlight = 2;  // of a sweep: more is more instructions than the caches hold
 
-// Whether a pair of float32 is worth going on with: what its chunks have gained on robust so far, in tenths of a plain sweep.
+// Whether a pair of float32 is worth going on with: what its chunks have gained on robust so far, in tenths of a plain sweep. A few
+// pairs that are given up cost a launch of their own, so that the loss has to be a large one.
 template <typename T>
 struct Patience {
-  static constexpr int kAtFirst = 400, kPlainGain = 7, kWideLoss = 12, kCarefulLoss = 65;
+  static constexpr int kAtFirst = 1500, kPlainGain = 7, kWideLoss = 12, kCarefulLoss = 65;
   int left = kAtFirst;
 
   __device__ __forceinline__ void meet(int sweep) {
@@ -101,8 +102,19 @@ __device__ bool linear_forward_strip(
     }
     if (sweep != kPlain) {
       const bool ends = chunk == around.end_chunk && lane == around.end_lane;
-      const SlowChunk<S> slow = {sweep, first_sweep, top_unit, place.column, extent.m, ends ? around.end_row : -1,
-                                 around.end_time % S::kSteps, place.is_entered, has_top, writes, snapshot, out};
+      const SlowChunk<S> slow = {
+          sweep,
+          first_sweep,
+          top_unit,
+          place.column,
+          extent.m,
+          ends ? around.end_row : -1,
+          around.end_time % S::kSteps,
+          place.is_entered,
+          has_top,
+          writes,
+          snapshot,
+          out};
       const SlowOutcome<S> outcome = sweep_slowly<S, Tile::kUnivariate>(tile.columns, slow, state);
       sweep = outcome.sweep;
       right = sweep != kGivenUp;

@@ -22,8 +22,7 @@ struct ProductTile {
   int top = 0, awaited = 0;  // the first batch to be filled, and the next one to wait for
   float costs[S::kRows][S::kSteps], reach = 0;
 
-  __device__ ProductTile(
-      const Problem<float>&, const Extent& extent, const Strip<S>& strip, int64_t /* pair */, int lane_)
+  __device__ ProductTile(const Problem<float>&, const Extent& extent, const Strip<S>& strip, int64_t /* pair */, int lane_)
       : ring(Channel::own().costs), lane(lane_), first_column(strip.first_column) {
     if (kBackward) {
       const Surroundings<S> around(extent, strip.first_row / S::kStripRows);

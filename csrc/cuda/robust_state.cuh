@@ -186,9 +186,7 @@ __device__ __forceinline__ void sweep_chunk_ahead(
     double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
     Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
-  const auto sweep = [&](auto& lane_state) {
-    sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step);
-  };
+  const auto sweep = [&](auto& lane_state) { sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step); };
   if (plain && sweep_plain(width, state, sweep)) return;
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
 }

@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) tiled_team_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, FlowSlot<S>* flows,
-    Tickets tickets, int64_t groups) {
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, FlowSlot<S>* flows, Tickets tickets,
+    int64_t groups) {
   __shared__ FlowRing<S> rings[kTeams + 1];
   TeamStages<S>* const stages = reinterpret_cast<TeamStages<S>*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kBackwardTeam;
@@ -206,8 +206,7 @@ cudaError_t with_tickets(
 
 template <class Engine, typename T>
 cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row,
-    cudaStream_t stream) {
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row, cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
   return with_tickets<S>(
@@ -253,8 +252,7 @@ cudaError_t launch_teams(
 
 template <class Engine, typename T>
 cudaError_t launch_team_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row,
-    cudaStream_t stream) {
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row, cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
   const int teams = teams_of(sizeof(PriceRing<S>));

@@ -1,0 +1,108 @@
+"""The linear engine on a GPU: so many pairs that stencil uses it, values and gradients, pairs that it takes beside others
+that it gives up. What a single pair can do to it is in test_emulation.py, which needs no GPU."""
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from cases import KernelCase, numpy64, run
+from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
+
+from torchsoftdtw import ops, selection, soft_dtw
+from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, saved_bytes
+
+pytestmark = pytest.mark.cuda
+KERNEL = KernelCase("cuda", "stencil")
+DTYPES = [torch.float32, torch.float64]
+ROWS = {torch.float32: 256, torch.float64: 64}  # of a strip
+
+LENGTHS = {"x_lengths": [512, 300, 1, 512, 257], "y_lengths": [500, 500, 500, 1, 33]}
+CASES = {
+    "noise": lambda: Case(noise(3, 512, 1), noise(3, 512, 1, seed=2), (0.8, 1.0, 10.0, 1e3)),
+    "wide_noise": lambda: Case(noise(2, 250, 1), noise(2, 1000, 1, seed=2), (1.0,)),
+    "tall_noise": lambda: Case(noise(2, 1000, 1), noise(2, 260, 1, seed=2), (1.0,)),
+    "lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (1.0, 30.0), LENGTHS),
+    "small_gamma": lambda: Case(noise(2, 256, 1), noise(2, 256, 1, seed=2), (0.01, 0.3)),
+    "some_beyond": lambda: Case(
+        noise(3, 512, 1) * torch.tensor([0.7, 1.0, 6.0]).view(-1, 1, 1), noise(3, 300, 1, seed=2), (1.0,)
+    ),
+    "spike_in_x": lambda: Case(with_spike(noise(1, 400, 1), 130, 9), noise(1, 300, 1, seed=2), (1.0, 4.0)),
+    "spike_in_y": lambda: Case(noise(1, 400, 1), with_spike(noise(1, 300, 1, seed=2), 150, 9), (1.0, 4.0)),
+    "spike_at_the_corner": lambda: Case(with_spike(noise(1, 256, 1), 0, 6), with_spike(noise(1, 256, 1), 0, -4), (1.0,)),
+    "levels_in_opposite_order": lambda: Case(flat((120, 0), (136, 5)), flat((150, 5), (150, 0)), (1.0, 3.0)),
+    "constant_against_spike": lambda: Case(flat((256, 0)), with_spike(flat((300, 0)), 150, 12), (1.0, 10.0)),
+    "rows_rise": lambda: Case(flat((400, 0)), flat((3, 4), (297, 0)), (1.0,)),
+    "columns_rise": lambda: Case(flat((3, 4), (397, 0)), flat((300, 0)), (1.0,)),
+    "offset": lambda: Case(noise(1, 256, 1) + 1000, noise(1, 256, 1, seed=2) + 1000, (1.0,)),
+}
+
+
+def many(case, dtype):
+    """The case's pairs over and over, so that they fill the machine, and the repetitions."""
+    strips = len(case.x) * -(-case.x.shape[1] // ROWS[dtype])
+    times = -(-FEWEST_LINEAR_STRIPS // strips)
+    options = {key: option * times for key, option in case.options.items()}
+    return case.x.to(dtype).repeat(times, 1, 1), case.y.to(dtype).repeat(times, 1, 1), options, times
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients(name, dtype):
+    case = CASES[name]()
+    x, y, options, times = many(case, dtype)
+    for gamma in case.gammas:
+        pairs = expected(case, gamma)
+        results = run(KERNEL, x, y, gamma, **options)
+        alone = numpy64(soft_dtw(x.cuda(), y.cuda(), gamma, kernel="stencil", **options))
+        first = [result.reshape(times, len(pairs), *result.shape[1:])[0] for result in (*results, alone)]
+        for result, own in zip((*results, alone), first, strict=True):
+            again = result.reshape(times, *own.shape)
+            assert np.array_equal(again, np.broadcast_to(own, again.shape)), "a pair's numbers depend on its place"
+        for b, pair in enumerate(pairs):
+            what, n, m = f"gamma {gamma:g}, pair {b}", pair.rows, pair.columns
+            assert_value(first[0][b], pair, gamma, dtype, what)
+            assert_value(first[3][b], pair, gamma, dtype, f"{what}, nothing kept")
+            slopes = oracle.cost_and_slopes(numpy64(case.x[b, :n]), numpy64(case.y[b, :m]), "sqeuclidean")[1:]
+            for gradient, slope, axis, length in zip(first[1:3], slopes, (1, 0), (n, m), strict=True):
+                error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
+                allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
+                assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+                assert np.all(gradient[b, length:] == 0), what
+
+
+def verdicts(case, dtype, gamma):
+    """(repetitions, pairs): which pairs the linear engine has taken. A forward pass writes that first of what it saves."""
+    x, y, _, times = many(case, dtype)
+    sizes = len(x), x.shape[1], y.shape[1]
+    rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
+    options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", rows, True)
+    saved = ops.forward(x.cuda(), y.cuda(), *options)[1]
+    assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, linear=True)
+    return numpy64(saved[: 4 * len(x)].view(torch.int32) == 0).reshape(times, -1)
+
+
+def test_takes_pairs_within_its_range():
+    noise_taken = verdicts(CASES["noise"](), torch.float32, 1.0)
+    assert noise_taken.all()
+    assert not verdicts(CASES["noise"](), torch.float32, 0.1).any()
+    assert (verdicts(CASES["some_beyond"](), torch.float32, 1.0) == [1, 1, 0]).all()
+    assert verdicts(CASES["noise"](), torch.float64, 1.0).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_number_spoils_its_pair_alone(dtype, bad):
+    x, y, _, _ = many(CASES["noise"](), dtype)
+    clean = run(KERNEL, x, y, 1.0)
+    x[1000, 100] = bad
+    spoiled = run(KERNEL, x, y, 1.0)
+    others = np.arange(len(x)) != 1000
+    for before, after in zip(clean, spoiled, strict=True):
+        np.testing.assert_array_equal(before[others], after[others])
+        assert not np.isfinite(after[1000]).all()
+
+
+def test_two_runs_are_bitwise_equal():
+    x, y, _, _ = many(CASES["some_beyond"](), torch.float32)
+    for before, after in zip(run(KERNEL, x, y, 1.0), run(KERNEL, x, y, 1.0), strict=True):
+        np.testing.assert_array_equal(before, after)
