@@ -59,7 +59,7 @@ def cases():
             yield pytest.param(name, dtype, marks=pytest.mark.xfail(raises=AssertionError) if is_off else ())
 
 
-@pytest.mark.parametrize(("name", "dtype"), cases())
+@pytest.mark.parametrize(("name", "dtype"), list(cases()))
 def test_values_and_gradients(name, dtype):
     case = case_of(name)
     x, y, options, times = many(case, dtype)
