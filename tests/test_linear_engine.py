@@ -51,15 +51,12 @@ def case_of(name):
     return case._replace(x=case.x.float().double(), y=case.y.float().double())
 
 
-def cases():
-    for name in CASES:
-        for dtype in DTYPES:
-            # The value is 0.77, a sum over some 500 steps that cancels: 1.5e-5 off, where 1e-5 is the bound.
-            is_off = name == "spike_in_y" and dtype == torch.float32
-            yield pytest.param(name, dtype, marks=pytest.mark.xfail(raises=AssertionError) if is_off else ())
+# Float32, gamma 1: 0.77, a sum over some 500 steps that cancels. 1.5e-5 off on an H200, where 1e-5 is the bound.
+CANCELS = ("spike_in_y", torch.float32, 1.0)
 
 
-@pytest.mark.parametrize(("name", "dtype"), list(cases()))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients(name, dtype):
     case = case_of(name)
     x, y, options, times = many(case, dtype)
@@ -73,14 +70,24 @@ def test_values_and_gradients(name, dtype):
             assert np.array_equal(again, np.broadcast_to(own, again.shape)), "a pair's numbers depend on its place"
         for b, pair in enumerate(pairs):
             what, n, m = f"gamma {gamma:g}, pair {b}", pair.rows, pair.columns
-            assert_value(first[0][b], pair, gamma, dtype, what)
-            assert_value(first[3][b], pair, gamma, dtype, f"{what}, nothing kept")
+            if (name, dtype, gamma) != CANCELS:
+                assert_value(first[0][b], pair, gamma, dtype, what)
+                assert_value(first[3][b], pair, gamma, dtype, f"{what}, nothing kept")
             slopes = oracle.cost_and_slopes(numpy64(case.x[b, :n]), numpy64(case.y[b, :m]), "sqeuclidean")[1:]
             for gradient, slope, axis, length in zip(first[1:3], slopes, (1, 0), (n, m), strict=True):
                 error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
                 allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
                 assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
                 assert np.all(gradient[b, length:] == 0), what
+
+
+@pytest.mark.xfail(raises=AssertionError, reason="the exponential unit's bias adds up over the path")
+def test_a_value_that_cancels():
+    name, dtype, gamma = CANCELS
+    case = case_of(name)
+    x, y, _, _ = many(case, dtype)
+    value = numpy64(soft_dtw(x.cuda(), y.cuda(), gamma, kernel="stencil"))
+    assert_value(value[0], expected(case, gamma)[0], gamma, dtype, name)
 
 
 def verdicts(case, dtype, gamma):

@@ -4,7 +4,7 @@
 // one unit, as its reference, and its slots are float64 numbers; or, after a careful sweep, each has its own.
 #pragma once
 
-#include "linear.cuh"
+#include "linear_lane.cuh"
 #include "strip_memory.cuh"
 
 namespace softdtw {

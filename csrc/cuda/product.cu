@@ -46,9 +46,8 @@ __global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwa
     if (threadIdx.x == 0) words[warp] = 0;
     channel.start(threadIdx.x);
   }
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch), index = group * strips + warp;
+  const auto [pair, group] = take_turn(tickets, problem.batch);
+  const int index = group * strips + warp;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -96,9 +95,9 @@ __global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<
   using Channel = BackwardChannel<kFew>;
   Channel& channel = Channel::own();
   channel.start(threadIdx.x);
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int above = static_cast<int>(ticket / problem.batch);  // the pair's last strip
+  const Turn turn = take_turn(tickets, problem.batch);
+  const int64_t pair = turn.pair;
+  const int above = turn.group;  // the pair's last strip
   const Extent extent = problem.extent(pair);
   if (!extent.valid() || !isfinite(gradient.value[pair])) {
     if (above > 0) return;

@@ -17,11 +17,17 @@ struct Tickets {
       : words(static_cast<Progress*>(memory)), next(reinterpret_cast<unsigned*>(words + batch * groups)) {}
 };
 
-inline __device__ unsigned take_ticket(const Tickets& tickets) {
+// What a block is to do: a pair, and which group of its strips, in the order of the sweep.
+struct Turn {
+  int64_t pair;
+  int group;
+};
+
+inline __device__ Turn take_turn(const Tickets& tickets, int64_t batch) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0 && threadIdx.y == 0) ticket = atomicAdd(tickets.next, 1u);
   __syncthreads();
-  return ticket;
+  return {ticket % batch, static_cast<int>(ticket / batch)};
 }
 
 }  // namespace softdtw

@@ -28,9 +28,7 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 
   __shared__ Progress words[kForwardWarps<S>];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -59,9 +57,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   __shared__ Progress words[kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);
@@ -93,9 +89,7 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
   const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kForwardTeam;
   if (warp <= teams) rings[warp].start(lane);
   if (warp < teams) prices[warp].start(lane);
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
@@ -141,9 +135,7 @@ __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) 
   const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kBackwardTeam;
   if (warp <= teams) rings[warp].start(lane);
   if (warp < teams) stages[warp].start(lane);
-  const unsigned ticket = take_ticket(tickets);
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_backward(problem, gradient, pair);

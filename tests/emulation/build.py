@@ -81,7 +81,7 @@ CHANGES = {
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,
     "handoff.cuh": _progress,
-    "linear.cuh": _patient,
+    "linear_costs.cuh": _patient,
     "linear_strip.cuh": _patient,
     "strip_gradient.cuh": _without_launches,
     "strip.cuh": lambda text: text.replace('asm volatile("" : "+r"(number));', ""),

@@ -1,0 +1,266 @@
+// The team of a strip in backward (team.cuh): two warps rebuild stages, ahead of the one that goes back over them.
+#pragma once
+
+#include "ring.cuh"
+#include "robust_strip.cuh"
+
+namespace softdtw {
+
+// A group between the ring's slot and global memory.
+template <class S>
+__device__ __forceinline__ void copy_flows(const FlowSlot<S>* from, FlowSlot<S>& slot) {
+  typename S::Scalar flows[S::kSteps], sums[S::kSteps];
+  load_group(from->flows, false, flows);
+  load_group(from->sums, false, sums);
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    slot.flows[t] = flows[t];
+    slot.sums[t] = sums[t];
+  }
+}
+
+template <class S>
+using FlowRing = Ring<FlowSlot<S>>;
+
+constexpr int kRebuilders = 2;
+
+// What the warps of a strip share in backward: stages of weights, of which one is used while others are rebuilt.
+template <class S>
+struct alignas(16) TeamStages {
+  using T = typename S::Scalar;
+  static constexpr int kBuffers = kRebuilders + 1;
+  struct alignas(16) Cells {
+    Weights<T> rows[S::kRows];
+  };
+  // A rebuilding warp's own: its coming stage's snapshot, and the edges above two of its stages.
+  struct alignas(16) Sources {
+    char snapshot[Snapshot<S>::kBytes];
+    EdgeSlot<S> edges[2][S::kStage];
+  };
+  Cells weights[kBuffers][S::kStage][S::kSteps][kWarp];
+  Sources sources[kRebuilders];
+  // The columns that the lanes meet in two stages, for the warp that goes back.
+  static constexpr int kColumns = S::kStage * S::kSteps + kWarp;
+  T columns[2][kColumns];
+  Gate<kWarp> rebuilt[kBuffers], used[kBuffers];
+
+  __device__ void start(int lane) {
+    if (lane < kBuffers) {
+      rebuilt[lane].start();
+      used[lane].start();
+    }
+  }
+};
+
+// The chunks of a strip that backward goes over.
+template <class S>
+__device__ __forceinline__ int last_chunk_of(const Surroundings<S>& around) {
+  return around.is_last ? around.end_chunk : around.strip.chunks - 1;
+}
+
+// Rebuilds every kRebuilders-th stage of a strip, from the last to the first. Turns count all of them.
+template <class S, class Tile>
+__device__ void team_rebuild(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, const Saved<S>& saved,
+    int rebuilder, TeamStages<S>& team_stages) {
+  using T = typename S::Scalar;
+  TeamStages<S>& stages = pinned(team_stages);
+  const int lane = threadIdx.x;
+  const Surroundings<S> around(extent, index);
+  const Strip<S>& strip = around.strip;
+  const int last_chunk = last_chunk_of(around), last_stage = last_chunk / S::kStage;
+  const int above_groups = around.is_first ? 0 : around.above.groups();
+  const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
+  const Recurrences<S> recurrences(problem, pair);
+  typename TeamStages<S>::Sources& sources = stages.sources[rebuilder];
+  Tile tile(problem, extent, strip, pair, lane);
+
+  // Copies run while the warp rebuilds another stage.
+  const auto fetch = [&](int stage, int slot_of_edges) {
+    constexpr int kPieces = 2 * S::kSteps * sizeof(T) / 16;  // of a group's entries
+    const bool is_reference = lane >= S::kStage * kPieces;
+    const int part = is_reference ? lane - S::kStage * kPieces : lane / kPieces;
+    const int group = stage * S::kStage + part + around.above_offset;
+    if (part < S::kStage && group < above_groups) {
+      EdgeSlot<S>& slot = sources.edges[slot_of_edges][part];
+      constexpr int kAtOnce = 16 / sizeof(T);
+      const int piece = lane % kPieces * kAtOnce;
+      if (is_reference)
+        __pipeline_memcpy_async(&slot.reference, above_edge.references + group, sizeof(double));
+      else
+        __pipeline_memcpy_async(slot.entries + piece, above_edge.group(group) + piece, 16);
+    }
+    if (stage > 0) copy_snapshot<S>(sources.snapshot, saved.stage(pair, index, stage), lane);
+    __pipeline_commit();
+  };
+  const int first_stage = last_stage - rebuilder;
+  if (first_stage < 0) return;
+  fetch(first_stage, 0);
+  tile.fetch(Place<S>(strip, extent, first_stage * S::kStage, lane));
+  for (int stage = first_stage, edges = 0; stage >= 0; stage -= kRebuilders, edges = 1 - edges) {
+    const int turn = last_stage - stage, buffer = turn % stages.kBuffers, use = turn / stages.kBuffers;
+    const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
+    const int next_stage = stage - kRebuilders;
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    RobustState<S> state;
+    if (stage > 0)
+      state.load(sources.snapshot, lane);
+    else
+      state.start(around.is_first && lane == 0);
+    __syncwarp();
+    if (next_stage >= 0) fetch(next_stage, 1 - edges);
+    if (use > 0) stages.used[buffer].wait(use - 1);
+    Width<S> width;
+    RobustTop<S> top;
+    double lane_above = 0, above_reference = 0;
+    T shift = 0;
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
+      tile.use(place);
+      if (part + 1 < parts || next_stage >= 0)
+        tile.fetch(Place<S>(strip, extent, part + 1 < parts ? chunk + 1 : next_stage * S::kStage, lane));
+      if (chunk + around.above_offset < above_groups)
+        top.read(sources.edges[edges][part]);
+      else if (top.exists)
+        top = RobustTop<S>();
+      if (part == 0) {
+        if (stage == 0) state.renew(lane, top.reference);
+        lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+        width.start(state);
+      }
+      if (part == 0 || top.reference != above_reference) {
+        shift = shift_of<S>(above_of(top, state, lane, lane_above));
+        above_reference = top.reference;
+      }
+      auto& weights = stages.weights[buffer][part];
+      const auto kept = [&](int k, int t) -> Weights<T>& { return weights[t][lane].rows[k]; };
+      const auto column = [](int, auto) {};
+      const T rise = Width<S>::rise_of(recurrences, tile.reach, place.in_band && !recurrences.has_penalty);
+      const bool plain =
+          width.plain(rise, shift, top.wide, state) && sweep_plain(width, state, [&](auto& entries) {
+            sweep_ahead(
+                lane, top, shift, entries,
+                [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
+                [&](int k, int t, const auto& terms, T diag, T up, T left) {
+                  return sum_of(terms, diag, up, left, kept(k, t));
+                },
+                column);
+          });
+      if (!plain)
+        sweep_general(
+            recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
+            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+              return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));
+            },
+            column);
+    }
+    stages.rebuilt[buffer].arrive();
+  }
+}
+
+// A lane's rows of x, and its columns of y in a chunk.
+template <class S>
+struct TeamTile {
+  using T = typename S::Scalar;
+  T x[S::kRows], y[S::kSteps];
+
+  __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
+};
+
+// Goes back over the stages of a strip. What flows up from the strip below comes from one ring and what flows on from this
+// strip goes to another, with the sums of dy beside it.
+template <class S, class Tile>
+__device__ void team_backward(
+    const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
+    int64_t pair, int index, TeamStages<S>& team_stages, FlowRing<S>& below_flows, FlowRing<S>& above_flows) {
+  using T = typename S::Scalar;
+  TeamStages<S>& stages = pinned(team_stages);
+  FlowRing<S>&below_ring = pinned(below_flows), &above_ring = pinned(above_flows);
+  const int lane = threadIdx.x;
+  const Surroundings<S> around(extent, index);
+  const Strip<S>& strip = around.strip;
+  const int below_groups = around.is_last ? 0 : around.below.groups(), own_groups = strip.groups();
+  const int last_chunk = last_chunk_of(around);
+  TeamTile<S> tile;
+  const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+    tile.x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
+  const auto fetch = [&](int stage, int buffer) {
+#pragma unroll
+    for (int i = lane; i < stages.kColumns; i += kWarp) {
+      const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
+      __pipeline_memcpy_async(
+          &stages.columns[buffer][i], columns.data + min(max(column, 0), extent.m - 1) * columns.row_stride, sizeof(T));
+    }
+    __pipeline_commit();
+  };
+  // Sums of dy that the strip above goes on adding to need not be stored.
+  const bool stores = around.is_first || around.above.end_column < strip.end_column;
+  SinkOf<S, Tile> sink(
+      problem, gradient, extent, pair, lane, Columns{0, 0, stores ? strip.end_column : 0},
+      gradient_scale(problem, gradient, pair), nullptr);
+  RobustFlow<S> flow;
+  T sum_next = 0;
+  unsigned taken = 0;
+  // Lane 31's columns start one right of this group of the strip below.
+  const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
+  below_ring.skip(taken, max(0, min(below_groups, below_groups - 1 - below_group(last_chunk))));
+  unsigned room = above_ring.kRoom;
+  int turn = 0;
+  fetch(last_chunk / S::kStage, 0);
+  for (int stage = last_chunk / S::kStage; stage >= 0; --stage, ++turn) {
+    const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
+    const int buffer = turn % stages.kBuffers;
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    if (stage > 0) fetch(stage - 1, 1 - turn % 2);
+    const T* const window = stages.columns[turn % 2] + kWarp - 1 - lane;
+    if (!around.is_first) above_ring.make_room(room, max(0, own_groups - first_chunk));
+    stages.rebuilt[buffer].wait(turn / stages.kBuffers);
+#pragma unroll 1
+    for (int part = parts - 1; part >= 0; --part) {
+      const int chunk = first_chunk + part;
+      const Place<S> place(strip, extent, chunk, lane);
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) tile.y[t] = window[part * S::kSteps + t];
+      const int own_item = own_groups - 1 - chunk;
+      const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
+      FlowSlot<S>& out = above_ring.place(own_item);
+      T below[S::kSteps] = {}, sums[S::kSteps] = {};
+      if (below_group(chunk) >= 0 && below_group(chunk) < below_groups) {
+        const FlowSlot<S>& slot = below_ring.await(taken);
+        load_group(slot.flows, true, below);
+        load_group(slot.sums, true, sums);
+        below_ring.leave(taken++);
+      }
+      sink.start(place);
+      const auto& cells = stages.weights[buffer][part];
+      const auto weights = [&](int k, int t) { return cells[t][lane].rows[k]; };
+      const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
+      const auto column = [&](int t, T handed) {
+        sink.step(t, t + 1 < S::kSteps ? sums[(t + 1) % S::kSteps] : sum_next);
+        if (leaves) {
+          out.flows[t] = handed;
+          out.sums[t] = sink.carry;
+        }
+      };
+      if (__builtin_expect(place.in_band && chunk != around.end_chunk, 1))
+        sweep_robust_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
+      else
+        sweep_robust_reversed<true, S>(
+            weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
+            around.end_time % S::kSteps, below, flow, cell, column);
+      sum_next = sums[0];
+      if (leaves) above_ring.fill(own_item);
+    }
+    stages.used[buffer].arrive();
+  }
+  below_ring.skip(taken, below_groups);
+  sink.finish(strip, extent);
+}
+
+}  // namespace softdtw
