@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "level.h"
 #include "linear_strip.cuh"
 #include "robust_strip.cuh"
 
@@ -74,6 +75,7 @@ using LinearEngineFor = std::conditional_t<
 // Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool linear_applies(const Problem<T>& problem) {
+  if (level_applies(problem)) return false;
   if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
   if (problem.n + problem.m >= kLongestLinear || problem.m < kNarrowestLinear) return false;
   constexpr int64_t kRobustRows = Shape<T, 4>::kStripRows, kRows = LinearEngineFor<T>::S::kStripRows;
@@ -84,11 +86,17 @@ bool linear_applies(const Problem<T>& problem) {
   return is_univariate(problem) && 5 * strips <= 3 * robust_strips;
 }
 
-// And whether it pays on the current device: not where float64 is slow.
-inline bool linear_pays() {
+// Whether float64 is fast enough on the current device for the engines that use it.
+inline bool float64_is_fast() {
   int device = 0, ratio = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio, device) == cudaSuccess && ratio <= 2;
+}
+
+// Whether there are verdicts of pairs.
+template <typename T>
+bool may_reject(const Problem<T>& problem) {
+  return level_applies(problem) || linear_applies(problem);
 }
 
 // What forward saves for backward in stencil: the verdicts, where there may be any, and for every pair what its engine keeps.
@@ -97,10 +105,11 @@ struct SavedLayout {
   using T = typename S::Scalar;
 
   static int64_t verdict_bytes(const Problem<T>& problem) {
-    return linear_applies(problem) ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0;
+    return may_reject(problem) ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0;
   }
   static int64_t bytes_of_pair(const Problem<T>& problem) {
     const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
+    if (level_applies(problem)) return std::max(robust, LevelLayout(problem).bytes_of_pair());
     if (!linear_applies(problem)) return robust;
     using L = typename LinearEngineFor<T>::S;
     return std::max(robust, LinearSaved<L>::bytes_of_pair(Sizes<L>(problem)));
@@ -108,14 +117,17 @@ struct SavedLayout {
   static int64_t bytes(const Problem<T>& problem) {
     return verdict_bytes(problem) + problem.batch * bytes_of_pair(problem);
   }
+  // What the engines keep; null, if there is no memory.
+  static char* kept_memory(const Problem<T>& problem, void* saved) {
+    return saved == nullptr ? nullptr : static_cast<char*>(saved) + verdict_bytes(problem);
+  }
   // Of an engine; nothing, if there is no memory.
   template <class Engine>
   static typename Engine::Kept kept(const Problem<T>& problem, void* saved) {
     using Kept = typename Engine::Kept;
-    return saved == nullptr ? Kept()
-                            : Kept(
-                                  static_cast<char*>(saved) + verdict_bytes(problem), Sizes<typename Engine::S>(problem),
-                                  bytes_of_pair(problem));
+    return saved == nullptr
+               ? Kept()
+               : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
   }
   // What flows between strips in backward.
   static int64_t flow_bytes(const Problem<T>& problem) {

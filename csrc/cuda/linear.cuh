@@ -67,17 +67,4 @@ __device__ __forceinline__ Number scaling_factor(int e) {
     return __hiloint2double((e << 20) + (kBias << 20), 0);
 }
 
-// The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127.
-__device__ __forceinline__ double widen(float a) {
-  const unsigned bits = __float_as_uint(a);
-  return __hiloint2double((bits >> 3) + (static_cast<unsigned>(kBias - 127) << 20), bits << 29);
-}
-__device__ __forceinline__ double widen(double a) { return a; }
-
-// The float32 below a float64 in [0, 2), without the conversion unit. What is below 2^-126 becomes less than 2^-126.
-__device__ __forceinline__ float narrow(double a) {
-  const int high = max(__double2hiint(a) - ((kBias - 127) << 20), 0);
-  return __uint_as_float(__funnelshift_l(__double2loint(a), high, 3));
-}
-
 }  // namespace softdtw

@@ -9,9 +9,6 @@
 
 namespace softdtw {
 
-// Whether the linear engine has computed a pair.
-enum class Verdict : int { kAccepted, kRejected };
-
 constexpr double kOwnUnits = 1e300;  // in the place of a group's unit
 
 // A number in 8 bytes for float32 problems and 16 for float64: one of the problem's type in a unit that is kept elsewhere, or

@@ -122,12 +122,32 @@ struct Stencil {
     return sizeof(T) * table_scalars(problem) + Layout::flow_bytes(problem);
   }
 
+  // The engine that may give pairs up.
+  static cudaError_t try_forward(
+      const Problem<T>& problem, T* value, void* saved, void* scratch, Verdict* verdicts, cudaStream_t stream) {
+    if constexpr (sizeof(T) == 4)
+      if (level_applies(problem))
+        return launch_level_forward(
+            problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
+    const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
+    return launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, verdicts, 2, stream);
+  }
+  static cudaError_t try_backward(
+      const Problem<T>& problem, const Gradient<T>& gradient, void* saved, void* flows, const Verdict* verdicts,
+      cudaStream_t stream) {
+    if constexpr (sizeof(T) == 4)
+      if (level_applies(problem))
+        return launch_level_backward(
+            problem, gradient, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
+    const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
+    return launch_backward<LinearEngineFor<T>>(problem, gradient, kept, flows, verdicts, stream);
+  }
+
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     Verdict* verdicts = nullptr;
-    if (linear_applies(problem) && linear_pays()) {
+    if (may_reject(problem) && float64_is_fast()) {
       verdicts = static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem));
-      const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
-      const cudaError_t error = launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, verdicts, 2, stream);
+      const cudaError_t error = try_forward(problem, value, saved, scratch, verdicts, stream);
       if (error != cudaSuccess) return error;
     }
     return with_tile<S>(problem, [&](auto tile) {
@@ -146,10 +166,9 @@ struct Stencil {
     void* const memory = const_cast<void*>(saved);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
       const Verdict* verdicts = nullptr;
-      if (linear_applies(problem) && linear_pays()) {
+      if (may_reject(problem) && float64_is_fast()) {
         verdicts = static_cast<const Verdict*>(saved);
-        const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, memory);
-        const cudaError_t error = launch_backward<LinearEngineFor<T>>(problem, target, kept, flows, verdicts, stream);
+        const cudaError_t error = try_backward(problem, target, memory, flows, verdicts, stream);
         if (error != cudaSuccess) return error;
       }
       return with_tile<S>(problem, [&](auto tile) {

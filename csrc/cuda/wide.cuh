@@ -1,4 +1,4 @@
-// Numbers of float64 with an exponent beside them, whose range nothing leaves.
+// Numbers of float64 with an exponent beside them, whose range nothing leaves; and float64 numbers put together by their bits.
 #pragma once
 
 #include "math.cuh"
@@ -11,14 +11,28 @@ __device__ __forceinline__ double power_of_two(int e) {
   return __hiloint2double(min(max(e + kBias, 0), 2 * kBias + 1) << 20, 0);
 }
 
+// The float64 of a normal float32 in (0, 1], without the conversion unit. 0 becomes 2^-127.
+__device__ __forceinline__ double widen(float a) {
+  const unsigned bits = __float_as_uint(a);
+  return __hiloint2double((bits >> 3) + (static_cast<unsigned>(kBias - 127) << 20), bits << 29);
+}
+__device__ __forceinline__ double widen(double a) { return a; }
+
+// The float32 below a float64 in [0, 2), without the conversion unit. What is below 2^-126 becomes less than 2^-126.
+__device__ __forceinline__ float narrow(double a) {
+  const int high = max(__double2hiint(a) - ((kBias - 127) << 20), 0);
+  return __uint_as_float(__funnelshift_l(__double2loint(a), high, 3));
+}
+
 __device__ __forceinline__ float shuffle_up(float a) { return __shfl_up_sync(kAllLanes, a, 1); }
 __device__ __forceinline__ float shuffle_down(float a) { return __shfl_down_sync(kAllLanes, a, 1); }
-__device__ __forceinline__ double shuffle_up(double a) {
-  return __hiloint2double(__shfl_up_sync(kAllLanes, __double2hiint(a), 1), __shfl_up_sync(kAllLanes, __double2loint(a), 1));
-}
-__device__ __forceinline__ double shuffle_down(double a) {
+__device__ __forceinline__ double shuffle_up(double a, int width = kWarp) {
   return __hiloint2double(
-      __shfl_down_sync(kAllLanes, __double2hiint(a), 1), __shfl_down_sync(kAllLanes, __double2loint(a), 1));
+      __shfl_up_sync(kAllLanes, __double2hiint(a), 1, width), __shfl_up_sync(kAllLanes, __double2loint(a), 1, width));
+}
+__device__ __forceinline__ double shuffle_down(double a, int width = kWarp) {
+  return __hiloint2double(
+      __shfl_down_sync(kAllLanes, __double2hiint(a), 1, width), __shfl_down_sync(kAllLanes, __double2loint(a), 1, width));
 }
 
 // Multiplies by a power of two of up to twice the exponents that a float64 has. 0 stays 0.

@@ -60,7 +60,7 @@ def _without_launches(text):
 
 
 def _engines(text):
-    text = _without(text, "// And whether it pays", "// What forward saves for backward in stencil")
+    text = _without(text, "// Whether float64 is fast enough", "// Whether there are verdicts")
     text = _without(text, "// Calls launch(tile)", "// The answer for lengths out of range")
     return text.replace("#include <cuda_runtime_api.h>\n", "")
 

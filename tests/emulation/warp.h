@@ -28,6 +28,9 @@ inline Index threadIdx{0, 0}, blockDim{32, 1};
 struct float4 {
   float x, y, z, w;
 };
+struct int4 {
+  int x, y, z, w;
+};
 struct double2 {
   double x, y;
 };
@@ -35,6 +38,7 @@ struct int2 {
   int x, y;
 };
 inline int2 make_int2(int x, int y) { return {x, y}; }
+inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
 class Warp {
  public:
@@ -109,14 +113,14 @@ T __shfl_sync(unsigned, T value, int lane) {
   return bit_cast_to<T>(Warp::the_one().meet(bit_cast_to<uint64_t>(value))[lane & 31]);
 }
 template <class T>
-T __shfl_up_sync(unsigned lanes, T value, int by) {
+T __shfl_up_sync(unsigned lanes, T value, int by, int width = Warp::kLanes) {
   const int own = threadIdx.x;
-  return __shfl_sync(lanes, value, own >= by ? own - by : own);
+  return __shfl_sync(lanes, value, own % width >= by ? own - by : own);
 }
 template <class T>
-T __shfl_down_sync(unsigned lanes, T value, int by) {
+T __shfl_down_sync(unsigned lanes, T value, int by, int width = Warp::kLanes) {
   const int own = threadIdx.x;
-  return __shfl_sync(lanes, value, own + by < Warp::kLanes ? own + by : own);
+  return __shfl_sync(lanes, value, own % width + by < width ? own + by : own);
 }
 template <class T>
 T __shfl_xor_sync(unsigned lanes, T value, int with) {

@@ -1,0 +1,82 @@
+// The level engine's kernels: one warp a block, which has several pairs if they are short (level_pair.cuh).
+#include "level.h"
+
+#include "level_backward.cuh"
+#include "level_forward.cuh"
+
+namespace softdtw {
+namespace {
+
+// Warps a multiprocessor that registers are given out for.
+constexpr int kForwardWarps = 20, kBackwardWarps = 12;
+
+extern __shared__ int4 level_memory[];
+
+__device__ __forceinline__ int64_t first_pair_of_block(const LevelLayout& layout) {
+  return int64_t{blockIdx.x} * (kWarp / layout.lanes);
+}
+
+template <int kRows>
+__global__ void __launch_bounds__(kWarp, kForwardWarps) forward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ LevelLayout layout, float* value, char* saved,
+    int64_t stride, Verdict* verdicts) {
+  level_forward<kRows>(
+      problem, layout, first_pair_of_block(layout), reinterpret_cast<float*>(level_memory), value, saved, stride, verdicts);
+}
+
+template <int kRows>
+__global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
+  level_backward<kRows>(
+      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride, verdicts);
+}
+
+// Calls f with the rows of a lane, as the type of a number.
+template <class F>
+cudaError_t with_rows(int rows, F&& f) {
+  switch (rows) {
+    case 4: return f(std::integral_constant<int, 4>());
+    case 8: return f(std::integral_constant<int, 8>());
+    case 12: return f(std::integral_constant<int, 12>());
+    default: return f(std::integral_constant<int, 16>());
+  }
+}
+
+template <class Kernel, class... Arguments>
+cudaError_t launch(
+    Kernel kernel, const Problem<float>& problem, const LevelLayout& layout, size_t bytes_of_warp, cudaStream_t stream,
+    const Arguments&... arguments) {
+  const int pairs = kWarp / layout.lanes;
+  const size_t bytes = bytes_of_warp + pairs * layout.window() * sizeof(float);
+  if (bytes > 48 * 1024) {
+    const cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    if (error != cudaSuccess) return error;
+  }
+  kernel<<<static_cast<unsigned>((problem.batch + pairs - 1) / pairs), kWarp, bytes, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_level_forward(
+    const Problem<float>& problem, float* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream) {
+  const LevelLayout layout(problem);
+  return with_rows(layout.rows, [&](auto rows) {
+    return launch(forward_kernel<rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, verdicts);
+  });
+}
+
+cudaError_t launch_level_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
+    const Verdict* verdicts, cudaStream_t stream) {
+  const LevelLayout layout(problem);
+  return with_rows(layout.rows, [&](auto rows) {
+    return launch(
+        backward_kernel<rows()>, problem, layout, sizeof(LevelTable<rows()>), stream, problem, gradient, layout, saved,
+        stride, verdicts);
+  });
+}
+
+}  // namespace softdtw

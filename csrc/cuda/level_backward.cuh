@@ -1,0 +1,135 @@
+// One warp computes its pairs' gradients with the level engine (level.cuh): chunk by chunk from the last one, the entries again
+// from their snapshot into shared memory, then (3), (4) and (5) in one reversed sweep.
+#pragma once
+
+#include "level_sweep.cuh"
+#include "strip_gradient.cuh"
+#include "verdict.cuh"
+
+namespace softdtw {
+
+// A chunk's entries, a lane's own. Dynamic shared memory, with the windows behind it.
+template <int kRows>
+struct LevelTable {
+  int4 words[LevelLayout::kSteps][kRows / 4][kWarp];
+
+  __device__ __forceinline__ void store(int t, const double (&entries)[kRows]) {
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4)
+      words[t][k / 4][threadIdx.x] = make_int4(
+          __double2hiint(entries[k]), __double2hiint(entries[k + 1]), __double2hiint(entries[k + 2]),
+          __double2hiint(entries[k + 3]));
+  }
+  __device__ __forceinline__ void load(int t, double (&entries)[kRows]) const {
+    constexpr int kHalf = 1 << 31;  // of what store has dropped
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4) {
+      const int4 four = words[t][k / 4][threadIdx.x];
+      entries[k] = __hiloint2double(four.x, kHalf);
+      entries[k + 1] = __hiloint2double(four.y, kHalf);
+      entries[k + 2] = __hiloint2double(four.z, kHalf);
+      entries[k + 3] = __hiloint2double(four.w, kHalf);
+    }
+  }
+};
+
+// A lane between two columns of the reversed sweep.
+template <int kRows>
+struct LevelFlow {
+  double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
+  double diag = 0;           // that of the row below them, one column to the right
+  float rows[kRows] = {};    // sums of E (x - y)
+  float column = 0;          // of the column it has just left and all rows below
+
+  // `end_row`: where this is the pair's last column, the lane's row of its last cell, whose B is 1. Otherwise -1.
+  template <class Weights, bool kMayEnd>
+  __device__ __forceinline__ void step(
+      const LevelPair<kRows>& pair, float y, const double (&entries)[kRows], int end_row) {
+    const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
+    double down = shuffle_down(right[0], pair.lanes);
+    float sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
+    if (pair.is_last_lane()) down = 0, sum = 0;
+    double lower_right = diag;
+    diag = down;
+#pragma unroll
+    for (int k = kRows - 1; k >= 0; --k) {
+      const float difference = pair.x[k] - y;
+      double b = fma(lower_right, kDiagonal, right[k]) + down;
+      if (kMayEnd && k == end_row) b = end;
+      lower_right = right[k];
+      right[k] = down = Weights::of(difference) * b;
+      const float alignment = float_of(entries[k] * b);
+      rows[k] = fmaf(alignment, difference, rows[k]);
+      sum = fmaf(alignment, difference, sum);
+    }
+    column = sum;
+  }
+};
+
+template <class Weights, int kRows>
+__device__ __forceinline__ void level_sweep_back(
+    const LevelPair<kRows>& pair, LevelTable<kRows>& table, const int* kept, int words_a_chunk, float scale, float* dx,
+    float* dy) {
+  constexpr int kSteps = LevelLayout::kSteps;
+  LevelFlow<kRows> flow;
+  int words[kRows + 1];
+  const auto fetch = [&](int chunk) {
+#pragma unroll
+    for (int k = 0; k <= kRows; ++k) words[k] = __ldcs(kept + int64_t{chunk - 1} * words_a_chunk + k * pair.lanes);
+  };
+  if (pair.chunks > 1) fetch(pair.chunks - 1);
+  for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
+    const float* const columns = pair.window + chunk * kSteps;
+    LevelState<kRows> state;
+    if (chunk > 0) state.take(words);
+    else state.start(pair.is_first_lane());
+    if (chunk > 1) fetch(chunk - 1);
+#pragma unroll 2
+    for (int t = 0; t < kSteps; ++t) {
+      state.template step<Weights>(pair, columns[t]);
+      table.store(t, state.left);
+    }
+    const int end = pair.end_step - chunk * kSteps, first_column = chunk * kSteps - pair.lane;
+    const auto step_back = [&](int t, auto may_end) {
+      double entries[kRows];
+      table.load(t, entries);
+      flow.template step<Weights, may_end()>(pair, columns[t], entries, t == end ? pair.end_row : -1);
+      if (pair.is_first_lane() && dy != nullptr && static_cast<unsigned>(first_column + t) < static_cast<unsigned>(pair.extent.m))
+        dy[first_column + t] = flow.column * -scale;
+    };
+    if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+#pragma unroll 1
+      for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::true_type());
+    } else {
+#pragma unroll 2
+      for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::false_type());
+    }
+  }
+  if (dx == nullptr) return;
+#pragma unroll
+  for (int k = 0; k < kRows; ++k)
+    if (pair.lane * kRows + k < pair.extent.n) dx[pair.lane * kRows + k] = flow.rows[k] * scale;
+}
+
+template <int kRows>
+__device__ void level_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
+  using Table = LevelTable<kRows>;
+  const bool exists = LevelPair<kRows>::exists(problem, layout, first_pair);
+  const bool accepted = exists && verdicts[first_pair + threadIdx.x / layout.lanes] == Verdict::kAccepted;
+  if (!__any_sync(kAllLanes, accepted)) return;
+  Table& table = *reinterpret_cast<Table*>(memory);
+  const LevelPair<kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
+  float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
+  float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
+  const float scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
+  const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
+  const int words = (kRows + 1) * pair.lanes;
+  if (__all_sync(kAllLanes, pair.is_shallow || !accepted))
+    level_sweep_back<ShallowWeights>(pair, table, kept, words, scale, dx, dy);
+  else
+    level_sweep_back<DeepWeights>(pair, table, kept, words, scale, dx, dy);
+}
+
+}  // namespace softdtw

@@ -1,0 +1,112 @@
+// A warp's pairs in the level engine (level.cuh), and a lane's part of its pair.
+//
+// A pair has `lanes` lanes of a warp, 4, 8, 16 or 32; a lane owns K = kRows rows, all its columns, and is at column t - l in step
+// t, l being its number among the pair's lanes. So there are no strips, and several short pairs in a warp. Steps come in chunks
+// of kSteps: what backward computes again at once.
+#pragma once
+
+#include "level.cuh"
+#include "tile.cuh"
+
+namespace softdtw {
+
+// How pairs of a problem are laid out. Mirrored in torchsoftdtw/saved_state.py.
+struct LevelLayout {
+  static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
+  static constexpr int kFewestWarps = 1024;         // that fill the machine
+  int lanes, rows;                                  // of a pair, of a lane
+  int chunks;                                       // of a pair of the problem's full length
+
+  __host__ LevelLayout(int64_t n, int64_t m, int lanes_)
+      : lanes(lanes_),
+        rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
+        chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps) {}
+  template <typename T>
+  __host__ explicit LevelLayout(const Problem<T>& problem) : LevelLayout(problem.n, problem.m, lanes_for(problem)) {}
+  template <typename T>
+  __host__ static int lanes_for(const Problem<T>& problem) {
+    int lanes = problem.n > 16 * kMostRows ? 32 : problem.n > 8 * kMostRows ? 16 : 8;
+    while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
+    return lanes;
+  }
+  __host__ int64_t snapshot_words() const { return int64_t{rows + 1} * lanes; }
+  // What forward keeps of a pair: its entries before every chunk but the first, whose start is known.
+  __host__ int64_t bytes_of_pair() const { return (chunks - 1) * snapshot_words() * sizeof(int); }
+  // Of y, for a pair's lanes: so that the pairs of a warp are in banks of their own.
+  __host__ __device__ int window() const { return (lanes - 1 + kSteps * chunks + kWarp - 1) / kWarp * kWarp + lanes; }
+};
+
+template <int kRows_>
+struct LevelPair {
+  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps;
+  const int lanes, lane;
+  const int64_t pair;
+  Extent extent;
+  float x[kRows], factor;
+  float* window;           // y at the lane's columns: of step t at t
+  int end_row, end_step;   // of the pair's last cell; a row of -1 in other lanes
+  int end_chunk, chunks;   // of the pair, and the most of the warp's pairs
+  bool fits, is_shallow;   // whether a wanted pair's costs are within what weights can hold, and shallow ones
+
+  // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
+  __device__ LevelPair(
+      const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, float* memory)
+      : lanes(layout.lanes),
+        lane(threadIdx.x & (layout.lanes - 1)),
+        pair(min(first_pair + threadIdx.x / layout.lanes, problem.batch - 1)),
+        extent(problem.extent(pair)) {
+    const bool is_valid = extent.valid();
+    if (!is_valid) extent.n = extent.m = 1;
+    const int last = extent.n - 1, end_lane = last / kRows;
+    end_row = lane == end_lane ? last % kRows : -1;
+    end_step = extent.m - 1 + end_lane;
+    end_chunk = end_step / kSteps;
+    chunks = wanted ? end_chunk + 1 : 0;
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+      chunks = max(chunks, __shfl_xor_sync(kAllLanes, chunks, distance));
+
+    // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
+    const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+    const float origin = columns.data[0];
+    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
+    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * factor;
+      lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
+      highest = k == 0 ? x[k] : greater(highest, x[k]);
+    }
+    float* const own = memory + threadIdx.x / lanes * layout.window();
+    for (int i = lane; i < lanes - 1 + kSteps * chunks; i += lanes) {
+      const float y = (columns.data[min(max(i - (lanes - 1), 0), extent.m - 1) * columns.row_stride] - origin) * factor;
+      own[i] = y;
+      y_lowest = lesser(y_lowest, y);  // with the origin
+      y_highest = greater(y_highest, y);
+    }
+    window = own + lanes - 1 - lane;
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+      highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+      y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
+      y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
+    }
+    const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
+    const float widest = greater(highest - y_lowest, y_highest - lowest), deepest = widest * widest;
+    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= DeepWeights::kDeepest;
+    is_shallow = deepest <= ShallowWeights::kDeepest;
+    __syncwarp();
+  }
+  __device__ static bool exists(const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair) {
+    return first_pair + threadIdx.x / layout.lanes < problem.batch;
+  }
+  __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
+  __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
+  // Of all lanes of the pair, a bit for each.
+  __device__ __forceinline__ bool any_of_pair(bool vote) const {
+    const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
+    return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
+  }
+};
+
+}  // namespace softdtw
