@@ -15,13 +15,14 @@ from cases import normal, numpy64
 from emulation.build import build
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, with_spike
 
-from torchsoftdtw.saved_state import LONGEST_LINEAR
+from torchsoftdtw.saved_state import LONGEST_LEVEL, LONGEST_LINEAR
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
 LINEAR = {"linear_of_float32": torch.float32, "linear_of_float64": torch.float64}
-DTYPES = ROBUST | LINEAR
+LEVEL = {"level_of_8_lanes": torch.float32, "level_of_32_lanes": torch.float32}
+DTYPES = ROBUST | LINEAR | LEVEL
 OF_MATRICES = ["robust_four", "linear_of_float64"]
 
 # The linear engine's range (linear.cuh), in exponents of 2: of costs that it takes, of costs whose series are surely near
@@ -29,6 +30,8 @@ OF_MATRICES = ["robust_four", "linear_of_float64"]
 DEEPEST = 900
 TAKEN = {torch.float32: 225, torch.float64: DEEPEST}
 FARTHEST_UNITS = 30000
+# The level engine's (level.cuh): what the last entry and the tilt of all steps may use up of it.
+TILT, LEVEL_RANGE = 1.28125, 2000
 
 
 class Pair(ctypes.Structure):
@@ -53,7 +56,7 @@ def strips(tmp_path_factory):
 
 @pytest.fixture
 def patient_strips(strips):
-    """With a linear engine that gives up only what it cannot compute."""
+    """With engines that give up only what they cannot compute."""
     strips.set_patient(True)
     yield strips
     strips.set_patient(False)
@@ -88,9 +91,15 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As linear_applies of engines.cuh."""
-    length = case.x.shape[1] + (case.x.shape[2] if case.y is None else case.y.shape[1])
-    return engine in ROBUST or (length < LONGEST_LINEAR and not {"bandwidth", "warp_penalty"} & case.options.keys())
+    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, by the lanes that a pair gets."""
+    rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
+    if engine in ROBUST:
+        return True
+    if {"bandwidth", "warp_penalty"} & case.options.keys():
+        return False
+    if engine in LINEAR:
+        return rows + columns < LONGEST_LINEAR
+    return rows <= 16 * int(engine.split("_")[2]) and rows + columns <= LONGEST_LEVEL
 
 
 def runs():
@@ -104,8 +113,13 @@ def runs():
 
 
 def has_to_take(engine, pair, gamma):
-    """Whether the patient linear engine has to take a pair; None where it may give it up."""
+    """Whether a patient linear or level engine has to take a pair; None where it may give it up."""
     lowest, highest = pair.costs.min() / gamma / log(2), pair.costs.max() / gamma / log(2)
+    if engine in LEVEL:
+        used = pair.value / gamma / log(2) + TILT * (pair.rows + pair.columns)
+        if used > LEVEL_RANGE + 1 or highest > 1001:
+            return False
+        return True if used < LEVEL_RANGE - 1 and highest < 0.999 * TAKEN[torch.float32] else None
     if lowest < 0 or highest > 1.001 * DEEPEST:
         return False
     is_compact = highest * pair.columns < FARTHEST_UNITS
@@ -173,11 +187,19 @@ def test_the_linear_engine_gives_up_where_robust_is_faster(strips):
     assert run(strips, "linear_of_float64", 1.0, x=costly_row, y=noise[1], keeps=False) is not None
 
 
+@pytest.mark.parametrize("engine", LEVEL)
+def test_the_level_engine_takes_unit_noise(strips, engine):
+    for seed in range(20):
+        x, y = normal(120, 1, seed=seed), normal(120, 1, seed=100 + seed)
+        for gamma in (0.2, 1.0, 100.0):
+            assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
+
+
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
-@pytest.mark.parametrize("engine", LINEAR)
-def test_the_linear_engine_gives_up_a_pair_with_a_bad_number(strips, engine, bad):
-    for at in (0, 77, 139):
-        x, y = normal(140, 1), normal(140, 1, seed=1)
+@pytest.mark.parametrize("engine", LINEAR | LEVEL)
+def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):
+    for at in (0, 77, 119):
+        x, y = normal(120, 1), normal(120, 1, seed=1)
         spoiled = x.clone()
         spoiled[at] = bad
         assert run(strips, engine, 1.0, x=spoiled, y=y, keeps=False) is None, at

@@ -13,6 +13,9 @@ CPU_SEGMENT = 256
 LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
 NARROWEST_LINEAR = 256  # m, below which it is not
 FEWEST_LINEAR_STRIPS = 4096  # of all pairs, below which it is not
+LONGEST_LEVEL = 1500  # n + m, up to which the level engine is used
+MOST_LEVEL_ROWS = 512  # n, as well
+FEWEST_LEVEL_WARPS = 1024  # of all pairs: with fewer, pairs get more lanes
 
 
 def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
@@ -31,13 +34,18 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     pair = _strips(rows_per_thread, n, m, radius, dtype)
     if not linear or kernel == "tiled":
         return batch * pair
+    verdicts = _ceil_div(4 * batch, 256) * 256
+    level = 0
+    if dtype.itemsize == 4:
+        level = _is_positive(LONGEST_LEVEL + 1 - n - m) * _is_positive(MOST_LEVEL_ROWS + 1 - n)
     strips = _ceil_div(n, WARP * _linear_rows(dtype))
     applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
     applies *= _is_positive(batch * strips + 1 - FEWEST_LINEAR_STRIPS)
     if dtype.itemsize == 4:
         applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
-    verdicts = _ceil_div(4 * batch, 256) * 256
-    return applies * verdicts + batch * torch.sym_max(pair, applies * _linear(n, m, dtype))
+    applies *= 1 - level
+    engine = torch.sym_max(level * _level(batch, n, m), applies * _linear(n, m, dtype))
+    return (level + applies) * verdicts + batch * torch.sym_max(pair, engine)
 
 
 def _ceil_div(a, b):
@@ -76,6 +84,14 @@ def _strips(rows_per_thread, n, m, radius, dtype):
     entries = rows_per_thread + 1
     snapshot = WARP * (2 * entries * dtype.itemsize + (0 if single and entries >= 5 else 8))
     return _snapshots_and_edges(_ceil_div(n, rows), width, stage, snapshot, dtype)
+
+
+def _level(batch, n, m):
+    lanes = 8 + 8 * _is_positive(n - 128) + 16 * _is_positive(n - 256)
+    wanted = [_is_positive(batch * some_lanes + 1 - WARP * FEWEST_LEVEL_WARPS) for some_lanes in (16, 8)]
+    lanes = torch.sym_max(lanes, WARP - 16 * wanted[0] - 8 * wanted[1])
+    rows = 4 * _ceil_div(n, 4 * lanes)
+    return (_ceil_div(m + lanes - 1, STEPS) - 1) * (rows + 1) * lanes * 4
 
 
 def _linear_rows(dtype):

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 
-#include "level.h"
+#include "level_pair.cuh"
 #include "linear_strip.cuh"
 #include "robust_strip.cuh"
+#include "verdict.cuh"
 
 namespace softdtw {
 

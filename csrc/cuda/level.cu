@@ -8,7 +8,7 @@ namespace softdtw {
 namespace {
 
 // Warps a multiprocessor that registers are given out for.
-constexpr int kForwardWarps = 20, kBackwardWarps = 12;
+constexpr int kForwardWarps = 16, kBackwardWarps = 8;
 
 extern __shared__ int4 level_memory[];
 
@@ -29,17 +29,22 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
   level_backward<kRows>(
-      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride, verdicts);
+      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride,
+      verdicts);
 }
 
 // Calls f with the rows of a lane, as the type of a number.
 template <class F>
 cudaError_t with_rows(int rows, F&& f) {
   switch (rows) {
-    case 4: return f(std::integral_constant<int, 4>());
-    case 8: return f(std::integral_constant<int, 8>());
-    case 12: return f(std::integral_constant<int, 12>());
-    default: return f(std::integral_constant<int, 16>());
+    case 4:
+      return f(std::integral_constant<int, 4>());
+    case 8:
+      return f(std::integral_constant<int, 8>());
+    case 12:
+      return f(std::integral_constant<int, 12>());
+    default:
+      return f(std::integral_constant<int, 16>());
   }
 }
 

@@ -32,24 +32,33 @@ static_assert(2 * kDiagonal + kDiagonal * kDiagonal < 0.993);
 constexpr int kTop = 1000, kLeast = -1000;
 constexpr float kFarthestFromOrigin = 32;
 
-// The weights v of squared differences in exponents of 2. Those of costs that one float32 exponential holds:
-struct ShallowWeights {
+// The weights v of squared differences in exponents of 2, in two parts: what takes long, and has been started before it is
+// needed, and the rest. Those of costs that one float32 exponential holds:
+struct ShallowWeight {
   static constexpr float kDeepest = 124;
+  float value, difference;
 
-  __device__ __forceinline__ static double of(float difference) {
-    return widen(DeviceMath<float>::exp2(DeviceMath<float>::fma(-difference, difference, -kTilt)));
+  __device__ __forceinline__ static ShallowWeight of(float difference) {
+    return {DeviceMath<float>::exp2(DeviceMath<float>::fma(-difference, difference, -kTilt)), difference};
   }
+  __device__ __forceinline__ double get() const { return widen(value); }
 };
 
 // And those of larger ones, whose whole part goes to the float64's exponent.
-struct DeepWeights {
+struct DeepWeight {
   static constexpr float kDeepest = 1000;
+  float fraction;
+  int whole;  // its lowest bits
+  float difference;
 
-  __device__ __forceinline__ static double of(float difference) {
+  __device__ __forceinline__ static DeepWeight of(float difference) {
     const float exponent = DeviceMath<float>::fma(-difference, difference, -kTilt);
     const float shifted = fmaxf(exponent, -kDeepest - 8) + Whole<float>::rounder;
-    const double fraction = widen(DeviceMath<float>::exp2(exponent - (shifted - Whole<float>::rounder)));
-    return __hiloint2double(__double2hiint(fraction) + (__float_as_int(shifted) << 20), __double2loint(fraction));
+    return {DeviceMath<float>::exp2(exponent - (shifted - Whole<float>::rounder)), __float_as_int(shifted), difference};
+  }
+  __device__ __forceinline__ double get() const {
+    const double a = widen(fraction);
+    return __hiloint2double(__double2hiint(a) + static_cast<int>(static_cast<unsigned>(whole) << 20), __double2loint(a));
   }
 };
 
@@ -59,10 +68,10 @@ __device__ __forceinline__ int rounded_upper_word(double a) {
 }
 __device__ __forceinline__ double of_upper_word(int word) { return __hiloint2double(word, 0); }
 
-// The float32 next to a float64 in [0, 1], by its upper word. What is below 2^-126 becomes less than that.
-__device__ __forceinline__ float float_of(double a) {
-  constexpr int kLowest = (kBias - 127) << 20;
-  return __int_as_float(((max(__double2hiint(a), kLowest) - kLowest) << 3) + 4);
+// The float32 next to a product in [0, 1], by its upper word; 2^-126 is added, so that it is a normal one.
+__device__ __forceinline__ float float_of_product(double a, double b) {
+  const double sum = fma(a, b, power_of_two(-126));
+  return __int_as_float(((__double2hiint(sum) - ((kBias - 127) << 20)) << 3) + 4);
 }
 
 }  // namespace softdtw

@@ -20,15 +20,15 @@ struct LevelTable {
           __double2hiint(entries[k]), __double2hiint(entries[k + 1]), __double2hiint(entries[k + 2]),
           __double2hiint(entries[k + 3]));
   }
+  // Of the half that store has dropped another entry's bits are as good as any.
   __device__ __forceinline__ void load(int t, double (&entries)[kRows]) const {
-    constexpr int kHalf = 1 << 31;  // of what store has dropped
 #pragma unroll
     for (int k = 0; k < kRows; k += 4) {
       const int4 four = words[t][k / 4][threadIdx.x];
-      entries[k] = __hiloint2double(four.x, kHalf);
-      entries[k + 1] = __hiloint2double(four.y, kHalf);
-      entries[k + 2] = __hiloint2double(four.z, kHalf);
-      entries[k + 3] = __hiloint2double(four.w, kHalf);
+      entries[k] = __hiloint2double(four.x, four.x);
+      entries[k + 1] = __hiloint2double(four.y, four.x);
+      entries[k + 2] = __hiloint2double(four.z, four.z);
+      entries[k + 3] = __hiloint2double(four.w, four.z);
     }
   }
 };
@@ -41,10 +41,12 @@ struct LevelFlow {
   float rows[kRows] = {};    // sums of E (x - y)
   float column = 0;          // of the column it has just left and all rows below
 
-  // `end_row`: where this is the pair's last column, the lane's row of its last cell, whose B is 1. Otherwise -1.
-  template <class Weights, bool kMayEnd>
+  // A column of `entries`. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose B is 1.
+  // Otherwise -1.
+  template <bool kMayEnd, class Weight>
   __device__ __forceinline__ void step(
-      const LevelPair<kRows>& pair, float y, const double (&entries)[kRows], int end_row) {
+      const LevelPair<kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<-1>& columns,
+      const double (&entries)[kRows], int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
     double down = shuffle_down(right[0], pair.lanes);
     float sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
@@ -53,12 +55,14 @@ struct LevelFlow {
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
-      const float difference = pair.x[k] - y;
+      const double weight = weights.of_row(k).get();
+      const float difference = weights.of_row(k).difference;
+      weights.start(pair, k, columns);
       double b = fma(lower_right, kDiagonal, right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
-      right[k] = down = Weights::of(difference) * b;
-      const float alignment = float_of(entries[k] * b);
+      right[k] = down = weight * b;
+      const float alignment = float_of_product(entries[k], b);
       rows[k] = fmaf(alignment, difference, rows[k]);
       sum = fmaf(alignment, difference, sum);
     }
@@ -66,7 +70,7 @@ struct LevelFlow {
   }
 };
 
-template <class Weights, int kRows>
+template <class Weight, int kRows>
 __device__ __forceinline__ void level_sweep_back(
     const LevelPair<kRows>& pair, LevelTable<kRows>& table, const int* kept, int words_a_chunk, float scale, float* dx,
     float* dy) {
@@ -79,29 +83,38 @@ __device__ __forceinline__ void level_sweep_back(
   };
   if (pair.chunks > 1) fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
-    const float* const columns = pair.window + chunk * kSteps;
     LevelState<kRows> state;
-    if (chunk > 0) state.take(words);
-    else state.start(pair.is_first_lane());
+    if (chunk > 0)
+      state.take(words);
+    else
+      state.start(pair.is_first_lane());
     if (chunk > 1) fetch(chunk - 1);
-#pragma unroll 2
-    for (int t = 0; t < kSteps; ++t) {
-      state.template step<Weights>(pair, columns[t]);
-      table.store(t, state.left);
+    {
+      ColumnsAhead<1> columns(pair.window + chunk * kSteps);
+      LevelWeights<Weight> weights(pair, columns);
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = 0; t < kSteps; ++t) {
+        state.template step<false>(pair, weights, columns);
+        columns.move();
+        table.store(t, state.left);
+      }
     }
-    const int end = pair.end_step - chunk * kSteps, first_column = chunk * kSteps - pair.lane;
+    ColumnsAhead<-1> columns(pair.window + chunk * kSteps + kSteps - 1);
+    LevelWeights<Weight> weights(pair, columns);
+    const int end = pair.end_row >= 0 ? pair.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - pair.lane;
     const auto step_back = [&](int t, auto may_end) {
       double entries[kRows];
       table.load(t, entries);
-      flow.template step<Weights, may_end()>(pair, columns[t], entries, t == end ? pair.end_row : -1);
-      if (pair.is_first_lane() && dy != nullptr && static_cast<unsigned>(first_column + t) < static_cast<unsigned>(pair.extent.m))
-        dy[first_column + t] = flow.column * -scale;
+      flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.end_row : -1);
+      columns.move();
+      const int column = first_column + t;
+      if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.extent.m) dy[column] = flow.column * -scale;
     };
     if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
       for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::true_type());
     } else {
-#pragma unroll 2
+#pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::false_type());
     }
   }
@@ -127,9 +140,9 @@ __device__ void level_backward(
   const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
   if (__all_sync(kAllLanes, pair.is_shallow || !accepted))
-    level_sweep_back<ShallowWeights>(pair, table, kept, words, scale, dx, dy);
+    level_sweep_back<ShallowWeight>(pair, table, kept, words, scale, dx, dy);
   else
-    level_sweep_back<DeepWeights>(pair, table, kept, words, scale, dx, dy);
+    level_sweep_back<DeepWeight>(pair, table, kept, words, scale, dx, dy);
 }
 
 }  // namespace softdtw

@@ -6,31 +6,44 @@
 
 namespace softdtw {
 
-constexpr int kChunksBetweenLooks = 8;  // at whether a pair is still within the range
+constexpr int kChunksBetweenLooks = 4, kSlack = 100;  // binary orders that a pair may be behind
+
+// Whether a pair is likely to come to its end within the range, by what it has used up of it on the way to the lane's place.
+template <int kRows>
+__device__ __forceinline__ bool is_promising(const LevelPair<kRows>& pair, const LevelState<kRows>& state, int steps) {
+  const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
+  const int done = (pair.lane + 1) * kRows + steps - pair.lane;
+  return used <= kTop - kLeast && (used - kSlack) * all <= done * (kTop - kLeast);
+}
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up.
-template <class Weights, int kRows>
+template <class Weight, int kRows>
 __device__ __forceinline__ double level_sweep(const LevelPair<kRows>& pair, int* kept, int words_a_chunk) {
   LevelState<kRows> state;
   state.start(pair.is_first_lane());
-  const double least = power_of_two(kLeast);
   double last = 0;
+  ColumnsAhead<1> columns(pair.window);
+  LevelWeights<Weight> weights(pair, columns);
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * words_a_chunk, pair.lanes);
     if (chunk % kChunksBetweenLooks == kChunksBetweenLooks - 1) {
-      // The last entry cannot exceed the largest of these.
-      double largest = state.diag;
-#pragma unroll
-      for (int k = 0; k < kRows; ++k) largest = fmax(largest, state.left[k]);
-      const bool goes_on = pair.fits && chunk <= pair.end_chunk && largest >= least;
+      const bool goes_on = pair.fits && chunk <= pair.end_chunk && is_promising(pair, state, chunk * LevelLayout::kSteps);
       if (!__any_sync(kAllLanes, goes_on)) break;
     }
-    const float* const columns = pair.window + chunk * LevelLayout::kSteps;
-    const int end = pair.end_step - chunk * LevelLayout::kSteps;
-#pragma unroll 2
-    for (int t = 0; t < LevelLayout::kSteps; ++t) {
-      state.template step<Weights>(pair, columns[t]);
-      if (t == end && pair.end_row >= 0) last = pick(state.left, pair.end_row);
+    const auto step = [&] {
+      state.template step<(kRows > 8)>(pair, weights, columns);
+      columns.move();
+    };
+    if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+      const int end = pair.end_row >= 0 ? pair.end_step - chunk * LevelLayout::kSteps : -1;
+#pragma unroll 1
+      for (int t = 0; t < LevelLayout::kSteps; ++t) {
+        step();
+        if (t == end) last = pick(state.left, pair.end_row);
+      }
+    } else {
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = 0; t < LevelLayout::kSteps; ++t) step();
     }
   }
   return last;
@@ -47,9 +60,8 @@ __device__ void level_forward(
     int* const kept =
         saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
     const int words = (kRows + 1) * pair.lanes;
-    const double last = __all_sync(kAllLanes, pair.is_shallow || !pair.fits)
-                            ? level_sweep<ShallowWeights>(pair, kept, words)
-                            : level_sweep<DeepWeights>(pair, kept, words);
+    const double last = __all_sync(kAllLanes, pair.is_shallow || !pair.fits) ? level_sweep<ShallowWeight>(pair, kept, words)
+                                                                             : level_sweep<DeepWeight>(pair, kept, words);
     accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
     if (accepted) {
       const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);

@@ -13,6 +13,7 @@ namespace softdtw {
 // How pairs of a problem are laid out. Mirrored in torchsoftdtw/saved_state.py.
 struct LevelLayout {
   static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
+  static constexpr int kAhead = 2;                  // columns
   static constexpr int kFewestWarps = 1024;         // that fill the machine
   int lanes, rows;                                  // of a pair, of a lane
   int chunks;                                       // of a pair of the problem's full length
@@ -32,21 +33,38 @@ struct LevelLayout {
   __host__ int64_t snapshot_words() const { return int64_t{rows + 1} * lanes; }
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known.
   __host__ int64_t bytes_of_pair() const { return (chunks - 1) * snapshot_words() * sizeof(int); }
-  // Of y, for a pair's lanes: so that the pairs of a warp are in banks of their own.
-  __host__ __device__ int window() const { return (lanes - 1 + kSteps * chunks + kWarp - 1) / kWarp * kWarp + lanes; }
+  // Of y, for a pair's lanes, with what is read ahead at either end; so that the pairs of a warp are in banks of their own.
+  __host__ __device__ int window() const {
+    return (lanes - 1 + kSteps * chunks + 2 * kAhead + kWarp - 1) / kWarp * kWarp + lanes;
+  }
 };
+
+// Of longer series the sums of many pairs of unit noise leave the range.
+constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kMostRows;  // n + m, n
+
+// Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
+template <typename T>
+bool level_applies(const Problem<T>& problem) {
+  if (sizeof(T) != 4 || !is_univariate(problem)) return false;
+  if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
+  return problem.n <= kMostLevelRows && problem.n + problem.m <= kLongestLevel;
+}
+
+// Columns of a sweep in flight: more is more instructions than the caches hold.
+template <int kRows>
+constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
 template <int kRows_>
 struct LevelPair {
-  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps;
+  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
   float x[kRows], factor;
-  float* window;           // y at the lane's columns: of step t at t
-  int end_row, end_step;   // of the pair's last cell; a row of -1 in other lanes
-  int end_chunk, chunks;   // of the pair, and the most of the warp's pairs
-  bool fits, is_shallow;   // whether a wanted pair's costs are within what weights can hold, and shallow ones
+  float* window;          // y at the lane's columns: of step t at t
+  int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
+  int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
+  bool fits, is_shallow;  // whether a wanted pair's costs are within what weights can hold, and shallow ones
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
   __device__ LevelPair(
@@ -78,13 +96,14 @@ struct LevelPair {
       highest = k == 0 ? x[k] : greater(highest, x[k]);
     }
     float* const own = memory + threadIdx.x / lanes * layout.window();
-    for (int i = lane; i < lanes - 1 + kSteps * chunks; i += lanes) {
-      const float y = (columns.data[min(max(i - (lanes - 1), 0), extent.m - 1) * columns.row_stride] - origin) * factor;
+    for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
+      const float y =
+          (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * factor;
       own[i] = y;
       y_lowest = lesser(y_lowest, y);  // with the origin
       y_highest = greater(y_highest, y);
     }
-    window = own + lanes - 1 - lane;
+    window = own + lanes - 1 + kAhead - lane;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
@@ -93,8 +112,8 @@ struct LevelPair {
     }
     const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const float widest = greater(highest - y_lowest, y_highest - lowest), deepest = widest * widest;
-    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= DeepWeights::kDeepest;
-    is_shallow = deepest <= ShallowWeights::kDeepest;
+    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= DeepWeight::kDeepest;
+    is_shallow = deepest <= ShallowWeight::kDeepest;
     __syncwarp();
   }
   __device__ static bool exists(const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair) {

@@ -5,6 +5,48 @@
 
 namespace softdtw {
 
+// y at the column of now and at those that come next, kOrder = 1 or -1 column away, ahead of their use.
+template <int kOrder>
+struct ColumnsAhead {
+  const float* place;  // of the column of now in the window
+  float now, next, after_next;
+
+  __device__ __forceinline__ explicit ColumnsAhead(const float* place_)
+      : place(place_), now(place[0]), next(place[kOrder]), after_next(place[2 * kOrder]) {}
+  __device__ __forceinline__ void move() {
+    place += kOrder;
+    now = next;
+    next = after_next;
+    after_next = place[2 * kOrder];
+  }
+};
+
+// The weights of the rows that come next, on their way: of as many as it takes to hide the exponential unit's latency.
+template <class Weight>
+struct LevelWeights {
+  static constexpr int kAhead = 4;
+  Weight coming[kAhead];
+
+  // In the order of a sweep down the rows (kOrder = 1) or up.
+  template <int kOrder, int kRows>
+  __device__ __forceinline__ LevelWeights(const LevelPair<kRows>& pair, const ColumnsAhead<kOrder>& columns) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const int k = kOrder > 0 ? i : kRows - 1 - i;
+      coming[k % kAhead] = Weight::of(pair.x[k] - columns.now);
+    }
+  }
+  __device__ __forceinline__ const Weight& of_row(int k) const { return coming[k % kAhead]; }
+  // Once row k's has been taken: the one that takes its place, which may be of the next column.
+  template <int kOrder, int kRows>
+  __device__ __forceinline__ void start(const LevelPair<kRows>& pair, int k, const ColumnsAhead<kOrder>& columns) {
+    static_assert(kRows % kAhead == 0);
+    const int next = k + kOrder * kAhead;
+    const float y = next >= 0 && next < kRows ? columns.now : columns.next;
+    coming[k % kAhead] = Weight::of(pair.x[(next + kRows) % kRows] - y);
+  }
+};
+
 // A lane between two columns.
 template <int kRows>
 struct LevelState {
@@ -16,19 +58,29 @@ struct LevelState {
     for (int k = 0; k < kRows; ++k) left[k] = 0;
     diag = is_first_lane ? power_of_two(kTop) : 0;
   }
-  template <class Weights>
-  __device__ __forceinline__ void step(const LevelPair<kRows>& pair, float y) {
+  // No later entry exceeds the largest of these.
+  __device__ __forceinline__ int highest_exponent() const {
+    int highest = __double2hiint(diag);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) highest = max(highest, __double2hiint(left[k]));
+    return (highest >> 20) - kBias;
+  }
+  // kSavesOperands: the chain that runs down the rows is two operations a row instead of one, and they read less. That pays where
+  // there are many warps to hide their latency.
+  template <bool kSavesOperands, class Weight>
+  __device__ __forceinline__ void step(
+      const LevelPair<kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<1>& columns) {
     double up = shuffle_up(left[kRows - 1], pair.lanes);
     if (pair.is_first_lane()) up = 0;
     double upper_left = diag;
     diag = up;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      const double weight = Weights::of(pair.x[k] - y);
-      // The chain that runs down the rows is a single operation.
-      const double others = weight * fma(upper_left, kDiagonal, left[k]);
+      const double weight = weights.of_row(k).get();
+      weights.start(pair, k, columns);
+      const double others = fma(upper_left, kDiagonal, left[k]);
       upper_left = left[k];
-      left[k] = up = fma(weight, up, others);
+      left[k] = up = kSavesOperands ? weight * (others + up) : fma(weight, up, weight * others);
     }
   }
   // In the layout of LevelLayout::bytes_of_pair.

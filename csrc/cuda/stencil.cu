@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engines.cuh"
+#include "level.h"
 #include "strip_variant.h"
 
 namespace softdtw {

@@ -73,6 +73,7 @@ def _job(text):
 def _patient(text):
     """With strips.cpp's choice of whether an engine gives up what another one computes faster."""
     text = text.replace("int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")
+    text = text.replace("return used <= kTop - kLeast &&", "return is_patient ||")
     return text.replace("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
 
 
@@ -81,6 +82,7 @@ CHANGES = {
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,
     "handoff.cuh": _progress,
+    "level_forward.cuh": _patient,
     "linear_costs.cuh": _patient,
     "linear_strip.cuh": _patient,
     "strip_gradient.cuh": _without_launches,

@@ -148,10 +148,9 @@ bool robust_four(const Pair<float>* pair) {
 bool linear_of_float32(const Pair<float>* pair) { return run<LinearEngineFor<float>>(*pair); }
 bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<double>>(*pair); }
 bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
-bool level_of_16_lanes(const Pair<float>* pair) { return run_level(*pair, 16); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
 
-// Whether linear goes on with pairs for which robust would be faster.
+// Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
 
 }  // extern "C"

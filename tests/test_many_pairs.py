@@ -1,5 +1,5 @@
-"""The linear engine on a GPU: so many pairs that stencil uses it, values and gradients, pairs that it takes beside others
-that it gives up. What a single pair can do to it is in test_emulation.py, which needs no GPU."""
+"""So many pairs on a GPU that stencil gives them to the level or the linear engine: values and gradients, pairs
+that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py, which needs no GPU."""
 
 import numpy as np
 import oracle
@@ -9,18 +9,19 @@ from cases import KernelCase, numpy64, run
 from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
 
 from torchsoftdtw import ops, selection, soft_dtw
-from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, saved_bytes
+from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
 
 pytestmark = pytest.mark.cuda
 KERNEL = KernelCase("cuda", "stencil")
 DTYPES = [torch.float32, torch.float64]
-ROWS = {torch.float32: 256, torch.float64: 64}  # of a strip
+ROWS = {torch.float32: 256, torch.float64: 64}  # of the linear engine's strips
 
 LENGTHS = {"x_lengths": [512, 300, 1, 512, 257], "y_lengths": [500, 500, 500, 1, 33]}
 CASES = {
     "noise": lambda: Case(noise(3, 512, 1), noise(3, 512, 1, seed=2), (0.8, 1.0, 10.0, 1e3)),
     "wide_noise": lambda: Case(noise(2, 250, 1), noise(2, 1000, 1, seed=2), (1.0,)),
     "tall_noise": lambda: Case(noise(2, 1000, 1), noise(2, 260, 1, seed=2), (1.0,)),
+    "tall_noise_beyond": lambda: Case(noise(2, 900, 1) * 0.5, noise(2, 300, 1, seed=2), (1.0, 10.0)),
     "lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (1.0, 30.0), LENGTHS),
     "small_gamma": lambda: Case(noise(2, 256, 1), noise(2, 256, 1, seed=2), (0.01, 0.3)),
     "some_beyond": lambda: Case(
@@ -34,6 +35,13 @@ CASES = {
     "rows_rise": lambda: Case(flat((400, 0)), flat((3, 4), (297, 0)), (1.0,)),
     "columns_rise": lambda: Case(flat((3, 4), (397, 0)), flat((300, 0)), (1.0,)),
     "offset": lambda: Case(noise(1, 256, 1) + 1000, noise(1, 256, 1, seed=2) + 1000, (1.0,)),
+    "long_rows_rise": lambda: Case(flat((700, 0)), flat((3, 4), (297, 0)), (1.0,)),
+    "long_lengths": lambda: Case(
+        noise(4, 700, 1),
+        noise(4, 500, 1, seed=2),
+        (1.0,),
+        {"x_lengths": [700, 513, 1, 700], "y_lengths": [500, 33, 500, 1]},
+    ),
 }
 
 
@@ -51,10 +59,6 @@ def case_of(name):
     return case._replace(x=case.x.float().double(), y=case.y.float().double())
 
 
-# Float32, gamma 1: 0.77, a sum over some 500 steps that cancels. 1.5e-5 off on an H200, where 1e-5 is the bound.
-CANCELS = ("spike_in_y", torch.float32, 1.0)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_gradients(name, dtype):
@@ -70,9 +74,8 @@ def test_values_and_gradients(name, dtype):
             assert np.array_equal(again, np.broadcast_to(own, again.shape)), "a pair's numbers depend on its place"
         for b, pair in enumerate(pairs):
             what, n, m = f"gamma {gamma:g}, pair {b}", pair.rows, pair.columns
-            if (name, dtype, gamma) != CANCELS:
-                assert_value(first[0][b], pair, gamma, dtype, what)
-                assert_value(first[3][b], pair, gamma, dtype, f"{what}, nothing kept")
+            assert_value(first[0][b], pair, gamma, dtype, what)
+            assert_value(first[3][b], pair, gamma, dtype, f"{what}, nothing kept")
             slopes = oracle.cost_and_slopes(numpy64(case.x[b, :n]), numpy64(case.y[b, :m]), "sqeuclidean")[1:]
             for gradient, slope, axis, length in zip(first[1:3], slopes, (1, 0), (n, m), strict=True):
                 error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
@@ -81,17 +84,8 @@ def test_values_and_gradients(name, dtype):
                 assert np.all(gradient[b, length:] == 0), what
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="the exponential unit's bias adds up over the path")
-def test_a_value_that_cancels():
-    name, dtype, gamma = CANCELS
-    case = case_of(name)
-    x, y, _, _ = many(case, dtype)
-    value = numpy64(soft_dtw(x.cuda(), y.cuda(), gamma, kernel="stencil"))
-    assert_value(value[0], expected(case, gamma)[0], gamma, dtype, name)
-
-
 def verdicts(case, dtype, gamma):
-    """(repetitions, pairs): which pairs the linear engine has taken. A forward pass writes that first of what it saves."""
+    """(repetitions, pairs): which pairs the engine has taken. A forward pass writes that first of what it saves."""
     x, y, _, times = many(case, dtype)
     sizes = len(x), x.shape[1], y.shape[1]
     rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
@@ -107,6 +101,7 @@ def test_takes_pairs_within_its_range():
     assert not verdicts(case_of("noise"), torch.float32, 0.1).any()
     assert (verdicts(case_of("some_beyond"), torch.float32, 1.0) == [1, 1, 0]).all()
     assert verdicts(case_of("noise"), torch.float64, 1.0).all()
+    assert verdicts(case_of("tall_noise_beyond"), torch.float32, 1.0).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -126,3 +121,84 @@ def test_two_runs_are_bitwise_equal():
     x, y, _, _ = many(case_of("some_beyond"), torch.float32)
     for before, after in zip(run(KERNEL, x, y, 1.0), run(KERNEL, x, y, 1.0), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+# (pairs, rows, columns), so that in the level engine a pair gets 8, 16 and 32 lanes of a warp, and a lane 4 to 16 rows. The last
+# pairs do not fill a warp.
+LAYOUTS = [
+    (4097, 20, 30),
+    (4099, 100, 90),
+    (4098, 128, 140),
+    (2049, 90, 100),
+    (2051, 250, 100),
+    (3, 17, 60),
+    (600, 128, 128),
+    (70, 300, 200),
+    (9, 512, 400),
+    (130, 512, 7),
+    (5, 1, 40),
+]
+
+
+@pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
+def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes):
+    batch, n, m = sizes
+    assert n + m <= LONGEST_LEVEL and n <= MOST_LEVEL_ROWS
+    generator = torch.Generator().manual_seed(batch)
+    x = torch.randn(batch, n, 1, generator=generator, dtype=torch.float64).float()
+    y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).float()
+    x_lengths = torch.randint(1, n + 1, (batch,), generator=generator)
+    y_lengths = torch.randint(1, m + 1, (batch,), generator=generator)
+    # Some pairs of a warp are given up, as they are beyond the range.
+    gammas = torch.tensor([1.0, 30.0, 0.3, 1e-3])[torch.randint(0, 4, (batch,), generator=generator)]
+    for b in range(batch):
+        x[b, x_lengths[b] :] = np.nan
+        y[b, y_lengths[b] :] = np.inf
+    value, dx, dy = run(KERNEL, x, y, gammas.cuda(), x_lengths=x_lengths, y_lengths=y_lengths)
+    for b in [*range(min(batch, 40)), batch - 1]:
+        rows, columns = int(x_lengths[b]), int(y_lengths[b])
+        gamma = gammas[b].item()
+        own = Case(x[None, b, :rows].double(), y[None, b, :columns].double(), (gamma,))
+        pair = expected(own, gamma)[0]
+        what = f"pair {b}, gamma {gamma:g}, {rows} x {columns}"
+        assert_value(value[b], pair, gamma, torch.float32, what)
+        slopes = oracle.cost_and_slopes(numpy64(own.x[0]), numpy64(own.y[0]), "sqeuclidean")[1:]
+        for gradient, slope, axis, length in zip((dx, dy), slopes, (1, 0), (rows, columns), strict=True):
+            error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
+            allowed = 4 * bound_of(pair, torch.float32) * max(np.abs(slope).max(), 1e-6)
+            assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+            assert np.all(gradient[b, length:] == 0), what
+
+
+def test_lengths_out_of_range_spoil_their_pairs_alone():
+    x, y = noise(600, 60, 1).float(), noise(600, 50, 1, seed=2).float()
+    lengths = torch.full((600,), 60)
+    clean = run(KERNEL, x, y, 1.0, x_lengths=lengths)
+    on_the_device = lengths.cuda()
+    on_the_device[[7, 599]] = torch.tensor([0, 61]).cuda()
+    spoiled = run(KERNEL, x, y, 1.0, x_lengths=on_the_device)
+    others = ~np.isin(np.arange(600), [7, 599])
+    for before, after in zip(clean, spoiled, strict=True):
+        np.testing.assert_array_equal(before[others], after[others])
+        assert np.isnan(after[[7, 599]]).all()
+
+
+def test_the_level_engine_leaves_out_gradients_that_nobody_asked_for():
+    x, y = noise(5000, 40, 1).float().cuda(), noise(5000, 40, 1, seed=2).float().cuda()
+    whole = run(KERNEL, x, y, 1.0)
+    for i, wanted in enumerate((x, y)):
+        wanted.requires_grad_()
+        (gradient,) = torch.autograd.grad(soft_dtw(x, y, 1.0, kernel="stencil").sum(), wanted)
+        np.testing.assert_array_equal(numpy64(gradient), whole[1 + i])
+        wanted.requires_grad_(False)
+
+
+def test_the_level_engine_reads_any_strides():
+    x, y = noise(700, 80, 1).float().cuda(), noise(700, 80, 1, seed=2).float().cuda()
+    straight = numpy64(soft_dtw(x, y, 1.0, kernel="stencil"))
+    for strided in (x.expand(700, 80, 3)[:, :, 1:2], x.flip(1).contiguous().flip(1), x.repeat(1, 1, 2)[:, :, 1:]):
+        np.testing.assert_array_equal(numpy64(soft_dtw(strided, y, 1.0, kernel="stencil")), straight)
+    both = torch.randn(700, 160, 1, device="cuda")
+    half = numpy64(soft_dtw(both[:, ::2], both[:, 1::2], 1.0, kernel="stencil"))
+    apart = numpy64(soft_dtw(both[:, ::2].contiguous(), both[:, 1::2].contiguous(), 1.0, kernel="stencil"))
+    np.testing.assert_array_equal(half, apart)
