@@ -21,7 +21,11 @@ COMPILER = shutil.which("c++") or shutil.which("g++")
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
 LINEAR = {"linear_of_float32": torch.float32, "linear_of_float64": torch.float64}
-LEVEL = {"level_of_8_lanes": torch.float32, "level_of_32_lanes": torch.float32}
+LEVEL = {
+    "level_of_8_lanes": torch.float32,
+    "level_of_32_lanes": torch.float32,
+    "level_of_32_lanes_of_float64": torch.float64,
+}
 DTYPES = ROBUST | LINEAR | LEVEL
 OF_MATRICES = ["robust_four", "linear_of_float64"]
 

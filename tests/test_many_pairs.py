@@ -1,5 +1,6 @@
 """So many pairs on a GPU that stencil gives them to the level or the linear engine: values and gradients, pairs
-that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py, which needs no GPU."""
+that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py, which needs
+no GPU."""
 
 import numpy as np
 import oracle
@@ -91,7 +92,7 @@ def verdicts(case, dtype, gamma):
     rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
     options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", rows, True)
     saved = ops.forward(x.cuda(), y.cuda(), *options)[1]
-    assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, linear=True)
+    assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, plain=True, univariate=True)
     return numpy64(saved[: 4 * len(x)].view(torch.int32) == 0).reshape(times, -1)
 
 
@@ -123,8 +124,8 @@ def test_two_runs_are_bitwise_equal():
         np.testing.assert_array_equal(before, after)
 
 
-# (pairs, rows, columns), so that in the level engine a pair gets 8, 16 and 32 lanes of a warp, and a lane 4 to 16 rows. The last
-# pairs do not fill a warp.
+# (pairs, rows, columns), so that in the level engine a pair gets 8, 16 and 32 lanes of a warp, and a lane 4 to 16 rows. The
+# last pairs do not fill a warp.
 LAYOUTS = [
     (4097, 20, 30),
     (4099, 100, 90),
@@ -140,13 +141,14 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
-def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes):
+def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     batch, n, m = sizes
     assert n + m <= LONGEST_LEVEL and n <= MOST_LEVEL_ROWS
     generator = torch.Generator().manual_seed(batch)
-    x = torch.randn(batch, n, 1, generator=generator, dtype=torch.float64).float()
-    y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).float()
+    x = torch.randn(batch, n, 1, generator=generator, dtype=torch.float64).to(dtype)
+    y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).to(dtype)
     x_lengths = torch.randint(1, n + 1, (batch,), generator=generator)
     y_lengths = torch.randint(1, m + 1, (batch,), generator=generator)
     # Some pairs of a warp are given up, as they are beyond the range.
@@ -161,11 +163,11 @@ def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes):
         own = Case(x[None, b, :rows].double(), y[None, b, :columns].double(), (gamma,))
         pair = expected(own, gamma)[0]
         what = f"pair {b}, gamma {gamma:g}, {rows} x {columns}"
-        assert_value(value[b], pair, gamma, torch.float32, what)
+        assert_value(value[b], pair, gamma, dtype, what)
         slopes = oracle.cost_and_slopes(numpy64(own.x[0]), numpy64(own.y[0]), "sqeuclidean")[1:]
         for gradient, slope, axis, length in zip((dx, dy), slopes, (1, 0), (rows, columns), strict=True):
             error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
-            allowed = 4 * bound_of(pair, torch.float32) * max(np.abs(slope).max(), 1e-6)
+            allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
             assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
             assert np.all(gradient[b, length:] == 0), what
 

@@ -57,9 +57,11 @@ def _(
     n, m, dim = x.shape[1], y.shape[1], x.shape[2]
     if by_products(kernel, cost, dim, x.dtype):
         rows_per_thread = PRODUCT_ROWS
-    linear = x.dtype == torch.float64 or (cost == "sqeuclidean" and dim == 1)
-    linear = linear and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, linear) if save else 0
+    count = 0
+    if save:
+        plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
+        univariate = cost == "sqeuclidean" and dim == 1
+        count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, plain, univariate)
     return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
 
 
@@ -80,8 +82,8 @@ def _(
     per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
     batch, n, m = cost_matrix.shape
     dtype = cost_matrix.dtype
-    linear = dtype == torch.float64 and _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear) if save else 0
+    plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
+    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, plain) if save else 0
     return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
 
 

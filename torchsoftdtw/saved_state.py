@@ -18,12 +18,11 @@ MOST_LEVEL_ROWS = 512  # n, as well
 FEWEST_LEVEL_WARPS = 1024  # of all pairs: with fewer, pairs get more lanes
 
 
-def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, linear=False):
+def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, plain=False, univariate=False):
     """Bytes that a forward pass with save=True returns in `saved`.
 
     per_pair tells whether any of x_lengths, y_lengths and bandwidths is given; bandwidth is -1 where there is no band.
-    linear: the problem has neither band nor warp penalty, and is of float64, or of float32 series of one dimension with
-    squared Euclidean costs.
+    plain: the problem has neither band nor warp penalty. univariate: series of one dimension with squared Euclidean costs.
     """
     # A band narrows the saved table only where it is the same for every pair.
     radius = None if per_pair or bandwidth < 0 else bandwidth
@@ -32,20 +31,13 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     if kernel == "diagonal":
         return _diagonal(batch, n, m, radius, dtype)
     pair = _strips(rows_per_thread, n, m, radius, dtype)
-    if not linear or kernel == "tiled":
+    if kernel == "tiled" or not plain:
         return batch * pair
+    level = _level_applies(n, m) if univariate else 0
+    linear = (1 - level) * _linear_applies(batch, n, m, dtype) if univariate or dtype == torch.float64 else 0
     verdicts = _ceil_div(4 * batch, 256) * 256
-    level = 0
-    if dtype.itemsize == 4:
-        level = _is_positive(LONGEST_LEVEL + 1 - n - m) * _is_positive(MOST_LEVEL_ROWS + 1 - n)
-    strips = _ceil_div(n, WARP * _linear_rows(dtype))
-    applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
-    applies *= _is_positive(batch * strips + 1 - FEWEST_LINEAR_STRIPS)
-    if dtype.itemsize == 4:
-        applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
-    applies *= 1 - level
-    engine = torch.sym_max(level * _level(batch, n, m), applies * _linear(n, m, dtype))
-    return (level + applies) * verdicts + batch * torch.sym_max(pair, engine)
+    engine = torch.sym_max(level * _level(batch, n, m, dtype), linear * _linear(n, m, dtype))
+    return (level + linear) * verdicts + batch * torch.sym_max(pair, engine)
 
 
 def _ceil_div(a, b):
@@ -86,12 +78,24 @@ def _strips(rows_per_thread, n, m, radius, dtype):
     return _snapshots_and_edges(_ceil_div(n, rows), width, stage, snapshot, dtype)
 
 
-def _level(batch, n, m):
+def _level_applies(n, m):
+    return _is_positive(LONGEST_LEVEL + 1 - n - m) * _is_positive(MOST_LEVEL_ROWS + 1 - n)
+
+
+def _level(batch, n, m, dtype):
     lanes = 8 + 8 * _is_positive(n - 128) + 16 * _is_positive(n - 256)
-    wanted = [_is_positive(batch * some_lanes + 1 - WARP * FEWEST_LEVEL_WARPS) for some_lanes in (16, 8)]
-    lanes = torch.sym_max(lanes, WARP - 16 * wanted[0] - 8 * wanted[1])
+    fills = [_is_positive(batch * some_lanes + 1 - WARP * FEWEST_LEVEL_WARPS) for some_lanes in (16, 8)]
+    lanes = torch.sym_max(lanes, WARP - 16 * fills[0] - 8 * fills[1])
     rows = 4 * _ceil_div(n, 4 * lanes)
-    return (_ceil_div(m + lanes - 1, STEPS) - 1) * (rows + 1) * lanes * 4
+    return (_ceil_div(m + lanes - 1, STEPS) - 1) * (rows + 1) * lanes * dtype.itemsize
+
+
+def _linear_applies(batch, n, m, dtype):
+    applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
+    applies *= _is_positive(batch * _ceil_div(n, WARP * _linear_rows(dtype)) + 1 - FEWEST_LINEAR_STRIPS)
+    if dtype.itemsize == 4:
+        applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
+    return applies
 
 
 def _linear_rows(dtype):

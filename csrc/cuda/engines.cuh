@@ -110,7 +110,7 @@ struct SavedLayout {
   }
   static int64_t bytes_of_pair(const Problem<T>& problem) {
     const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    if (level_applies(problem)) return std::max(robust, LevelLayout(problem).bytes_of_pair());
+    if (level_applies(problem)) return std::max(robust, LevelLayout(problem).template bytes_of_pair<T>());
     if (!linear_applies(problem)) return robust;
     using L = typename LinearEngineFor<T>::S;
     return std::max(robust, LinearSaved<L>::bytes_of_pair(Sizes<L>(problem)));

@@ -14,8 +14,6 @@
 
 namespace softdtw {
 
-__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
-
 // The steps of a lane's tile of a chunk.
 template <class S>
 struct StepWords {

@@ -8,7 +8,9 @@ namespace softdtw {
 namespace {
 
 // Warps a multiprocessor that registers are given out for.
-constexpr int kForwardWarps = 16, kBackwardWarps = 8;
+template <typename T>
+constexpr int kForwardWarps = sizeof(T) == 4 ? 16 : 8;
+constexpr int kBackwardWarps = 8;
 
 extern __shared__ int4 level_memory[];
 
@@ -16,19 +18,19 @@ __device__ __forceinline__ int64_t first_pair_of_block(const LevelLayout& layout
   return int64_t{blockIdx.x} * (kWarp / layout.lanes);
 }
 
-template <int kRows>
-__global__ void __launch_bounds__(kWarp, kForwardWarps) forward_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ LevelLayout layout, float* value, char* saved,
+template <typename T, int kRows>
+__global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ LevelLayout layout, T* value, char* saved,
     int64_t stride, Verdict* verdicts) {
-  level_forward<kRows>(
-      problem, layout, first_pair_of_block(layout), reinterpret_cast<float*>(level_memory), value, saved, stride, verdicts);
+  level_forward<T, kRows>(
+      problem, layout, first_pair_of_block(layout), reinterpret_cast<T*>(level_memory), value, saved, stride, verdicts);
 }
 
-template <int kRows>
+template <typename T, int kRows>
 __global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient,
     const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
-  level_backward<kRows>(
+  level_backward<T, kRows>(
       problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride,
       verdicts);
 }
@@ -48,12 +50,12 @@ cudaError_t with_rows(int rows, F&& f) {
   }
 }
 
-template <class Kernel, class... Arguments>
+template <typename T, class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, const Problem<float>& problem, const LevelLayout& layout, size_t bytes_of_warp, cudaStream_t stream,
+    Kernel kernel, const Problem<T>& problem, const LevelLayout& layout, size_t bytes_of_warp, cudaStream_t stream,
     const Arguments&... arguments) {
   const int pairs = kWarp / layout.lanes;
-  const size_t bytes = bytes_of_warp + pairs * layout.window() * sizeof(float);
+  const size_t bytes = bytes_of_warp + pairs * layout.window() * sizeof(T);
   if (bytes > 48 * 1024) {
     const cudaError_t error =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
@@ -65,23 +67,32 @@ cudaError_t launch(
 
 }  // namespace
 
+template <typename T>
 cudaError_t launch_level_forward(
-    const Problem<float>& problem, float* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream) {
+    const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
-    return launch(forward_kernel<rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, verdicts);
+    return launch(forward_kernel<T, rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, verdicts);
   });
 }
 
+template <typename T>
 cudaError_t launch_level_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
-    const Verdict* verdicts, cudaStream_t stream) {
+    const Problem<T>& problem, const Gradient<T>& gradient, const char* saved, int64_t stride, const Verdict* verdicts,
+    cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
-        backward_kernel<rows()>, problem, layout, sizeof(LevelTable<rows()>), stream, problem, gradient, layout, saved,
-        stride, verdicts);
+        backward_kernel<T, rows()>, problem, layout, sizeof(LevelTable<T, rows()>), stream, problem, gradient, layout,
+        saved, stride, verdicts);
   });
 }
+
+template cudaError_t launch_level_forward(const Problem<float>&, float*, char*, int64_t, Verdict*, cudaStream_t);
+template cudaError_t launch_level_forward(const Problem<double>&, double*, char*, int64_t, Verdict*, cudaStream_t);
+template cudaError_t launch_level_backward(
+    const Problem<float>&, const Gradient<float>&, const char*, int64_t, const Verdict*, cudaStream_t);
+template cudaError_t launch_level_backward(
+    const Problem<double>&, const Gradient<double>&, const char*, int64_t, const Verdict*, cudaStream_t);
 
 }  // namespace softdtw

@@ -16,7 +16,8 @@
 // there is to look at: a pair whose last entry is below is given up. Reverse computes B / A[N,M] <= 2^-kLeast; what that loses is
 // again 2^-1075 a cell, and times A <= 2^kTop nothing to E.
 //
-// A weight has float32's 24 bits, an entry that waits for backward its upper 21: the error of the E that come from it.
+// In float32 problems a weight has float32's 24 bits, an entry that waits for backward its upper 21: the error of the E that come
+// from it.
 //
 // Pairs are given up, too, whose costs are beyond what the weights can hold, or whose series are so far from their origin that
 // moving them there would round their differences by too much. robust.cuh computes them in the same call.
@@ -32,7 +33,7 @@ static_assert(2 * kDiagonal + kDiagonal * kDiagonal < 0.993);
 constexpr int kTop = 1000, kLeast = -1000;
 constexpr float kFarthestFromOrigin = 32;
 
-// The weights v of squared differences in exponents of 2, in two parts: what takes long, and has been started before it is
+// The weights v of differences whose squares are exponents of 2, in two parts: what takes long, and has been started before it is
 // needed, and the rest. Those of costs that one float32 exponential holds:
 struct ShallowWeight {
   static constexpr float kDeepest = 124;
@@ -62,16 +63,66 @@ struct DeepWeight {
   }
 };
 
-// Entries between columns, as they wait for backward: the upper words of float64 numbers.
-__device__ __forceinline__ int rounded_upper_word(double a) {
-  return __double2hiint(a) + static_cast<int>(static_cast<unsigned>(__double2loint(a)) >> 31);
-}
-__device__ __forceinline__ double of_upper_word(int word) { return __hiloint2double(word, 0); }
+// Those of float64.
+struct FullWeight {
+  static constexpr double kDeepest = 1000;
+  double value, difference;
 
-// The float32 next to a product in [0, 1], by its upper word; 2^-126 is added, so that it is a normal one.
-__device__ __forceinline__ float float_of_product(double a, double b) {
-  const double sum = fma(a, b, power_of_two(-126));
-  return __int_as_float(((__double2hiint(sum) - ((kBias - 127) << 20)) << 3) + 4);
-}
+  __device__ __forceinline__ static FullWeight of(double difference) {
+    return {DeviceMath<double>::exp2(fma(-difference, difference, -static_cast<double>(kTilt))), difference};
+  }
+  __device__ __forceinline__ double get() const { return value; }
+};
+
+// What differs between problems of float32 and of float64.
+template <typename T>
+struct LevelNumbers;
+
+template <>
+struct LevelNumbers<float> {
+  using Shallow = ShallowWeight;
+  using Deep = DeepWeight;
+  // An entry between columns, as it waits for backward: the upper word of a float64.
+  using Word = int;
+
+  __device__ __forceinline__ static int word(double a) {
+    return __double2hiint(a) + static_cast<int>(static_cast<unsigned>(__double2loint(a)) >> 31);
+  }
+  __device__ __forceinline__ static double of_word(int word) { return __hiloint2double(word, 0); }
+  // Four entries in shared memory. Of the half that is dropped another entry's bits are as good as any.
+  static constexpr int kPacked = 4;
+  using Packed = int4;
+
+  __device__ __forceinline__ static int4 pack(const double* a) {
+    return make_int4(__double2hiint(a[0]), __double2hiint(a[1]), __double2hiint(a[2]), __double2hiint(a[3]));
+  }
+  __device__ __forceinline__ static void unpack(const int4& four, double* a) {
+    a[0] = __hiloint2double(four.x, four.x);
+    a[1] = __hiloint2double(four.y, four.x);
+    a[2] = __hiloint2double(four.z, four.z);
+    a[3] = __hiloint2double(four.w, four.z);
+  }
+  // A product in [0, 1], by its upper word; 2^-126 is added, so that it is a normal number.
+  __device__ __forceinline__ static float product(double a, double b) {
+    const double sum = fma(a, b, power_of_two(-126));
+    return __int_as_float(((__double2hiint(sum) - ((kBias - 127) << 20)) << 3) + 4);
+  }
+};
+
+template <>
+struct LevelNumbers<double> {
+  using Shallow = FullWeight;
+  using Deep = FullWeight;
+  using Word = double;
+
+  __device__ __forceinline__ static double word(double a) { return a; }
+  __device__ __forceinline__ static double of_word(double word) { return word; }
+  static constexpr int kPacked = 2;
+  using Packed = double2;
+
+  __device__ __forceinline__ static double2 pack(const double* a) { return make_double2(a[0], a[1]); }
+  __device__ __forceinline__ static void unpack(const double2& two, double* a) { a[0] = two.x, a[1] = two.y; }
+  __device__ __forceinline__ static double product(double a, double b) { return a * b; }
+};
 
 }  // namespace softdtw

@@ -9,10 +9,12 @@
 namespace softdtw {
 
 // `saved`: null where nothing is kept; `stride` bytes a pair. A verdict is left for every pair.
+template <typename T>
 cudaError_t launch_level_forward(
-    const Problem<float>& problem, float* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream);
+    const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream);
+template <typename T>
 cudaError_t launch_level_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
-    const Verdict* verdicts, cudaStream_t stream);
+    const Problem<T>& problem, const Gradient<T>& gradient, const char* saved, int64_t stride, const Verdict* verdicts,
+    cudaStream_t stream);
 
 }  // namespace softdtw

@@ -9,88 +9,80 @@
 namespace softdtw {
 
 // A chunk's entries, a lane's own. Dynamic shared memory, with the windows behind it.
-template <int kRows>
+template <typename T, int kRows>
 struct LevelTable {
-  int4 words[LevelLayout::kSteps][kRows / 4][kWarp];
+  using Numbers = LevelNumbers<T>;
+  static constexpr int kPacked = Numbers::kPacked;
+  typename Numbers::Packed words[LevelLayout::kSteps][kRows / kPacked][kWarp];
 
   __device__ __forceinline__ void store(int t, const double (&entries)[kRows]) {
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4)
-      words[t][k / 4][threadIdx.x] = make_int4(
-          __double2hiint(entries[k]), __double2hiint(entries[k + 1]), __double2hiint(entries[k + 2]),
-          __double2hiint(entries[k + 3]));
+    for (int k = 0; k < kRows; k += kPacked) words[t][k / kPacked][threadIdx.x] = Numbers::pack(entries + k);
   }
-  // Of the half that store has dropped another entry's bits are as good as any.
   __device__ __forceinline__ void load(int t, double (&entries)[kRows]) const {
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4) {
-      const int4 four = words[t][k / 4][threadIdx.x];
-      entries[k] = __hiloint2double(four.x, four.x);
-      entries[k + 1] = __hiloint2double(four.y, four.x);
-      entries[k + 2] = __hiloint2double(four.z, four.z);
-      entries[k + 3] = __hiloint2double(four.w, four.z);
-    }
+    for (int k = 0; k < kRows; k += kPacked) Numbers::unpack(words[t][k / kPacked][threadIdx.x], entries + k);
   }
 };
 
 // A lane between two columns of the reversed sweep.
-template <int kRows>
+template <typename T, int kRows>
 struct LevelFlow {
   double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
   double diag = 0;           // that of the row below them, one column to the right
-  float rows[kRows] = {};    // sums of E (x - y)
-  float column = 0;          // of the column it has just left and all rows below
+  T rows[kRows] = {};        // sums of E (x - y)
+  T column = 0;              // of the column it has just left and all rows below
 
   // A column of `entries`. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose B is 1.
   // Otherwise -1.
   template <bool kMayEnd, class Weight>
   __device__ __forceinline__ void step(
-      const LevelPair<kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<-1>& columns,
+      const LevelPair<T, kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns,
       const double (&entries)[kRows], int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
     double down = shuffle_down(right[0], pair.lanes);
-    float sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
+    T sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
     if (pair.is_last_lane()) down = 0, sum = 0;
     double lower_right = diag;
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
       const double weight = weights.of_row(k).get();
-      const float difference = weights.of_row(k).difference;
+      const T difference = weights.of_row(k).difference;
       weights.start(pair, k, columns);
       double b = fma(lower_right, kDiagonal, right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
       right[k] = down = weight * b;
-      const float alignment = float_of_product(entries[k], b);
-      rows[k] = fmaf(alignment, difference, rows[k]);
-      sum = fmaf(alignment, difference, sum);
+      const T alignment = LevelNumbers<T>::product(entries[k], b);
+      rows[k] = DeviceMath<T>::fma(alignment, difference, rows[k]);
+      sum = DeviceMath<T>::fma(alignment, difference, sum);
     }
     column = sum;
   }
 };
 
-template <class Weight, int kRows>
+template <class Weight, typename T, int kRows>
 __device__ __forceinline__ void level_sweep_back(
-    const LevelPair<kRows>& pair, LevelTable<kRows>& table, const int* kept, int words_a_chunk, float scale, float* dx,
-    float* dy) {
+    const LevelPair<T, kRows>& pair, LevelTable<T, kRows>& table, const typename LevelNumbers<T>::Word* kept,
+    int words_a_chunk, T scale, T* dx, T* dy) {
   constexpr int kSteps = LevelLayout::kSteps;
-  LevelFlow<kRows> flow;
-  int words[kRows + 1];
+  LevelFlow<T, kRows> flow;
+  typename LevelNumbers<T>::Word words[kRows + 1];
   const auto fetch = [&](int chunk) {
 #pragma unroll
     for (int k = 0; k <= kRows; ++k) words[k] = __ldcs(kept + int64_t{chunk - 1} * words_a_chunk + k * pair.lanes);
   };
   if (pair.chunks > 1) fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
-    LevelState<kRows> state;
+    LevelState<T, kRows> state;
     if (chunk > 0)
       state.take(words);
     else
       state.start(pair.is_first_lane());
     if (chunk > 1) fetch(chunk - 1);
     {
-      ColumnsAhead<1> columns(pair.window + chunk * kSteps);
+      ColumnsAhead<T, 1> columns(pair.window + chunk * kSteps);
       LevelWeights<Weight> weights(pair, columns);
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
@@ -99,7 +91,7 @@ __device__ __forceinline__ void level_sweep_back(
         table.store(t, state.left);
       }
     }
-    ColumnsAhead<-1> columns(pair.window + chunk * kSteps + kSteps - 1);
+    ColumnsAhead<T, -1> columns(pair.window + chunk * kSteps + kSteps - 1);
     LevelWeights<Weight> weights(pair, columns);
     const int end = pair.end_row >= 0 ? pair.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - pair.lane;
     const auto step_back = [&](int t, auto may_end) {
@@ -124,25 +116,26 @@ __device__ __forceinline__ void level_sweep_back(
     if (pair.lane * kRows + k < pair.extent.n) dx[pair.lane * kRows + k] = flow.rows[k] * scale;
 }
 
-template <int kRows>
+template <typename T, int kRows>
 __device__ void level_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
-    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
-  using Table = LevelTable<kRows>;
-  const bool exists = LevelPair<kRows>::exists(problem, layout, first_pair);
+    const Problem<T>& problem, const Gradient<T>& gradient, const LevelLayout& layout, int64_t first_pair, char* memory,
+    const char* saved, int64_t stride, const Verdict* verdicts) {
+  using Numbers = LevelNumbers<T>;
+  using Table = LevelTable<T, kRows>;
+  const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair);
   const bool accepted = exists && verdicts[first_pair + threadIdx.x / layout.lanes] == Verdict::kAccepted;
   if (!__any_sync(kAllLanes, accepted)) return;
   Table& table = *reinterpret_cast<Table*>(memory);
-  const LevelPair<kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
-  float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
-  float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
-  const float scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
-  const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
+  const LevelPair<T, kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<T*>(memory + sizeof(Table)));
+  T* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
+  T* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
+  const T scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
+  const auto* const kept = reinterpret_cast<const typename Numbers::Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
   if (__all_sync(kAllLanes, pair.is_shallow || !accepted))
-    level_sweep_back<ShallowWeight>(pair, table, kept, words, scale, dx, dy);
+    level_sweep_back<typename Numbers::Shallow>(pair, table, kept, words, scale, dx, dy);
   else
-    level_sweep_back<DeepWeight>(pair, table, kept, words, scale, dx, dy);
+    level_sweep_back<typename Numbers::Deep>(pair, table, kept, words, scale, dx, dy);
 }
 
 }  // namespace softdtw

@@ -9,20 +9,22 @@ namespace softdtw {
 constexpr int kChunksBetweenLooks = 4, kSlack = 100;  // binary orders that a pair may be behind
 
 // Whether a pair is likely to come to its end within the range, by what it has used up of it on the way to the lane's place.
-template <int kRows>
-__device__ __forceinline__ bool is_promising(const LevelPair<kRows>& pair, const LevelState<kRows>& state, int steps) {
+template <typename T, int kRows>
+__device__ __forceinline__ bool is_promising(
+    const LevelPair<T, kRows>& pair, const LevelState<T, kRows>& state, int steps) {
   const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
   return used <= kTop - kLeast && (used - kSlack) * all <= done * (kTop - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up.
-template <class Weight, int kRows>
-__device__ __forceinline__ double level_sweep(const LevelPair<kRows>& pair, int* kept, int words_a_chunk) {
-  LevelState<kRows> state;
+template <class Weight, typename T, int kRows>
+__device__ __forceinline__ double level_sweep(
+    const LevelPair<T, kRows>& pair, typename LevelNumbers<T>::Word* kept, int words_a_chunk) {
+  LevelState<T, kRows> state;
   state.start(pair.is_first_lane());
   double last = 0;
-  ColumnsAhead<1> columns(pair.window);
+  ColumnsAhead<T, 1> columns(pair.window);
   LevelWeights<Weight> weights(pair, columns);
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * words_a_chunk, pair.lanes);
@@ -49,23 +51,26 @@ __device__ __forceinline__ double level_sweep(const LevelPair<kRows>& pair, int*
   return last;
 }
 
-template <int kRows>
+template <typename T, int kRows>
 __device__ void level_forward(
-    const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, float* memory, float* value, char* saved,
+    const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
     int64_t stride, Verdict* verdicts) {
-  const bool exists = LevelPair<kRows>::exists(problem, layout, first_pair);
-  const LevelPair<kRows> pair(problem, layout, first_pair, exists, memory);
+  using Numbers = LevelNumbers<T>;
+  using Word = typename Numbers::Word;
+  const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair);
+  const LevelPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
   bool accepted = false;
   if (__any_sync(kAllLanes, pair.fits)) {
-    int* const kept =
-        saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
+    Word* const kept =
+        saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
     const int words = (kRows + 1) * pair.lanes;
-    const double last = __all_sync(kAllLanes, pair.is_shallow || !pair.fits) ? level_sweep<ShallowWeight>(pair, kept, words)
-                                                                             : level_sweep<DeepWeight>(pair, kept, words);
+    const double last = __all_sync(kAllLanes, pair.is_shallow || !pair.fits)
+                            ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
+                            : level_sweep<typename Numbers::Deep>(pair, kept, words);
     accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
     if (accepted) {
       const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);
-      value[pair.pair] = static_cast<float>(exponent * problem.gamma_of(pair.pair) * kLn2);
+      value[pair.pair] = static_cast<T>(exponent * problem.gamma_of(pair.pair) * kLn2);
     }
   }
   accepted = pair.any_of_pair(accepted);

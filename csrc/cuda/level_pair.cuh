@@ -30,9 +30,11 @@ struct LevelLayout {
     while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
     return lanes;
   }
-  __host__ int64_t snapshot_words() const { return int64_t{rows + 1} * lanes; }
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known.
-  __host__ int64_t bytes_of_pair() const { return (chunks - 1) * snapshot_words() * sizeof(int); }
+  template <typename T>
+  __host__ int64_t bytes_of_pair() const {
+    return int64_t{chunks - 1} * (rows + 1) * lanes * sizeof(typename LevelNumbers<T>::Word);
+  }
   // Of y, for a pair's lanes, with what is read ahead at either end; so that the pairs of a warp are in banks of their own.
   __host__ __device__ int window() const {
     return (lanes - 1 + kSteps * chunks + 2 * kAhead + kWarp - 1) / kWarp * kWarp + lanes;
@@ -45,7 +47,7 @@ constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kM
 // Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool level_applies(const Problem<T>& problem) {
-  if (sizeof(T) != 4 || !is_univariate(problem)) return false;
+  if (!is_univariate(problem)) return false;
   if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
   return problem.n <= kMostLevelRows && problem.n + problem.m <= kLongestLevel;
 }
@@ -54,21 +56,21 @@ bool level_applies(const Problem<T>& problem) {
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
-template <int kRows_>
+template <typename T, int kRows_>
 struct LevelPair {
+  using Numbers = LevelNumbers<T>;
   static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
-  float x[kRows], factor;
-  float* window;          // y at the lane's columns: of step t at t
+  T x[kRows], factor;
+  T* window;              // y at the lane's columns: of step t at t
   int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   bool fits, is_shallow;  // whether a wanted pair's costs are within what weights can hold, and shallow ones
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
-  __device__ LevelPair(
-      const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, float* memory)
+  __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(first_pair + threadIdx.x / layout.lanes, problem.batch - 1)),
@@ -85,19 +87,19 @@ struct LevelPair {
       chunks = max(chunks, __shfl_xor_sync(kAllLanes, chunks, distance));
 
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
-    const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    const float origin = columns.data[0];
-    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
-    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
+    const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+    const T origin = columns.data[0];
+    factor = static_cast<T>(sqrt(problem.scale_of(pair)));
+    T lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * factor;
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
     }
-    float* const own = memory + threadIdx.x / lanes * layout.window();
+    T* const own = memory + threadIdx.x / lanes * layout.window();
     for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
-      const float y =
+      const T y =
           (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * factor;
       own[i] = y;
       y_lowest = lesser(y_lowest, y);  // with the origin
@@ -110,13 +112,13 @@ struct LevelPair {
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
-    const float widest = greater(highest - y_lowest, y_highest - lowest), deepest = widest * widest;
-    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= DeepWeight::kDeepest;
-    is_shallow = deepest <= ShallowWeight::kDeepest;
+    const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
+    const T widest = greater(highest - y_lowest, y_highest - lowest), deepest = widest * widest;
+    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+    is_shallow = deepest <= Numbers::Shallow::kDeepest;
     __syncwarp();
   }
-  __device__ static bool exists(const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair) {
+  __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {
     return first_pair + threadIdx.x / layout.lanes < problem.batch;
   }
   __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }

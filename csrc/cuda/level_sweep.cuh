@@ -6,12 +6,12 @@
 namespace softdtw {
 
 // y at the column of now and at those that come next, kOrder = 1 or -1 column away, ahead of their use.
-template <int kOrder>
+template <typename T, int kOrder>
 struct ColumnsAhead {
-  const float* place;  // of the column of now in the window
-  float now, next, after_next;
+  const T* place;  // of the column of now in the window
+  T now, next, after_next;
 
-  __device__ __forceinline__ explicit ColumnsAhead(const float* place_)
+  __device__ __forceinline__ explicit ColumnsAhead(const T* place_)
       : place(place_), now(place[0]), next(place[kOrder]), after_next(place[2 * kOrder]) {}
   __device__ __forceinline__ void move() {
     place += kOrder;
@@ -28,8 +28,8 @@ struct LevelWeights {
   Weight coming[kAhead];
 
   // In the order of a sweep down the rows (kOrder = 1) or up.
-  template <int kOrder, int kRows>
-  __device__ __forceinline__ LevelWeights(const LevelPair<kRows>& pair, const ColumnsAhead<kOrder>& columns) {
+  template <typename T, int kOrder, int kRows>
+  __device__ __forceinline__ LevelWeights(const LevelPair<T, kRows>& pair, const ColumnsAhead<T, kOrder>& columns) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int k = kOrder > 0 ? i : kRows - 1 - i;
@@ -38,18 +38,20 @@ struct LevelWeights {
   }
   __device__ __forceinline__ const Weight& of_row(int k) const { return coming[k % kAhead]; }
   // Once row k's has been taken: the one that takes its place, which may be of the next column.
-  template <int kOrder, int kRows>
-  __device__ __forceinline__ void start(const LevelPair<kRows>& pair, int k, const ColumnsAhead<kOrder>& columns) {
+  template <typename T, int kOrder, int kRows>
+  __device__ __forceinline__ void start(const LevelPair<T, kRows>& pair, int k, const ColumnsAhead<T, kOrder>& columns) {
     static_assert(kRows % kAhead == 0);
     const int next = k + kOrder * kAhead;
-    const float y = next >= 0 && next < kRows ? columns.now : columns.next;
+    const T y = next >= 0 && next < kRows ? columns.now : columns.next;
     coming[k % kAhead] = Weight::of(pair.x[(next + kRows) % kRows] - y);
   }
 };
 
 // A lane between two columns.
-template <int kRows>
+template <typename T, int kRows>
 struct LevelState {
+  using Numbers = LevelNumbers<T>;
+  using Word = typename Numbers::Word;
   double left[kRows];  // its rows at the column it has just left
   double diag;         // the row above them, one column before
 
@@ -69,7 +71,7 @@ struct LevelState {
   // there are many warps to hide their latency.
   template <bool kSavesOperands, class Weight>
   __device__ __forceinline__ void step(
-      const LevelPair<kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<1>& columns) {
+      const LevelPair<T, kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
     double up = shuffle_up(left[kRows - 1], pair.lanes);
     if (pair.is_first_lane()) up = 0;
     double upper_left = diag;
@@ -84,15 +86,15 @@ struct LevelState {
     }
   }
   // In the layout of LevelLayout::bytes_of_pair.
-  __device__ __forceinline__ void keep(int* words, int lanes) const {
+  __device__ __forceinline__ void keep(Word* words, int lanes) const {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) words[k * lanes] = rounded_upper_word(left[k]);
-    words[kRows * lanes] = rounded_upper_word(diag);
+    for (int k = 0; k < kRows; ++k) words[k * lanes] = Numbers::word(left[k]);
+    words[kRows * lanes] = Numbers::word(diag);
   }
-  __device__ __forceinline__ void take(const int (&words)[kRows + 1]) {
+  __device__ __forceinline__ void take(const Word (&words)[kRows + 1]) {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) left[k] = of_upper_word(words[k]);
-    diag = of_upper_word(words[kRows]);
+    for (int k = 0; k < kRows; ++k) left[k] = Numbers::of_word(words[k]);
+    diag = Numbers::of_word(words[kRows]);
   }
 };
 

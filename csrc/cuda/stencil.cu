@@ -126,20 +126,18 @@ struct Stencil {
   // The engine that may give pairs up.
   static cudaError_t try_forward(
       const Problem<T>& problem, T* value, void* saved, void* scratch, Verdict* verdicts, cudaStream_t stream) {
-    if constexpr (sizeof(T) == 4)
-      if (level_applies(problem))
-        return launch_level_forward(
-            problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
+    if (level_applies(problem))
+      return launch_level_forward(
+          problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
     const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
     return launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, verdicts, 2, stream);
   }
   static cudaError_t try_backward(
       const Problem<T>& problem, const Gradient<T>& gradient, void* saved, void* flows, const Verdict* verdicts,
       cudaStream_t stream) {
-    if constexpr (sizeof(T) == 4)
-      if (level_applies(problem))
-        return launch_level_backward(
-            problem, gradient, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
+    if (level_applies(problem))
+      return launch_level_backward(
+          problem, gradient, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
     const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
     return launch_backward<LinearEngineFor<T>>(problem, gradient, kept, flows, verdicts, stream);
   }

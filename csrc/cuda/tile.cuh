@@ -186,6 +186,9 @@ __device__ __forceinline__ float greater(float a, float b) {
 #endif
 }
 
+__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
+__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
+
 // Squared differences of float32 series of one dimension, from registers.
 template <class S>
 struct UnivariateTile {

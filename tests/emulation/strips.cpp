@@ -92,39 +92,43 @@ bool run(const Pair<typename Engine::T>& pair) {
   return true;
 }
 
-template <int kRows>
-bool run_level_of(const Problem<float>& problem, const LevelLayout& layout, const Pair<float>& pair) {
+template <typename T, int kRows>
+bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
   const bool keeps = pair.dx != nullptr;
-  const int64_t stride = layout.bytes_of_pair();
+  const int64_t stride = layout.template bytes_of_pair<T>();
   std::vector<double> memory = memory_of(keeps ? stride : 0),
-                      shared = memory_of(sizeof(LevelTable<kRows>) + kWarp / layout.lanes * layout.window() * sizeof(float));
+                      shared = memory_of(sizeof(LevelTable<T, kRows>) + kWarp / layout.lanes * layout.window() * sizeof(T));
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   Verdict verdict;
   Warp::the_one().run([&] {
-    level_forward<kRows>(problem, layout, 0, reinterpret_cast<float*>(shared.data()), pair.value, kept, stride, &verdict);
+    level_forward<T, kRows>(problem, layout, 0, reinterpret_cast<T*>(shared.data()), pair.value, kept, stride, &verdict);
   });
   if (verdict == Verdict::kRejected || !keeps) return verdict == Verdict::kAccepted;
-  const float one = 1;
-  Gradient<float> gradient;
+  const T one = 1;
+  Gradient<T> gradient;
   gradient.value = pair.value;
   gradient.grad_value = &one;
   gradient.x = {pair.dx, pair.n, 1, 1};
   gradient.y = {pair.dy, pair.m, 1, 1};
   Warp::the_one().run([&] {
-    level_backward<kRows>(
-        problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &verdict);
+    level_backward<T, kRows>(problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &verdict);
   });
   return true;
 }
 
-bool run_level(const Pair<float>& pair, int lanes) {
-  const Problem<float> problem = problem_of(pair);
+template <typename T>
+bool run_level(const Pair<T>& pair, int lanes) {
+  const Problem<T> problem = problem_of(pair);
   const LevelLayout layout(pair.n, pair.m, lanes);
   switch (layout.rows) {
-    case 4: return run_level_of<4>(problem, layout, pair);
-    case 8: return run_level_of<8>(problem, layout, pair);
-    case 12: return run_level_of<12>(problem, layout, pair);
-    case 16: return run_level_of<16>(problem, layout, pair);
+    case 4:
+      return run_level_of<T, 4>(problem, layout, pair);
+    case 8:
+      return run_level_of<T, 8>(problem, layout, pair);
+    case 12:
+      return run_level_of<T, 12>(problem, layout, pair);
+    case 16:
+      return run_level_of<T, 16>(problem, layout, pair);
   }
   return false;
 }
@@ -149,6 +153,7 @@ bool linear_of_float32(const Pair<float>* pair) { return run<LinearEngineFor<flo
 bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<double>>(*pair); }
 bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
+bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
 
 // Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
