@@ -2,9 +2,9 @@
 // stencil and tiled alike.
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
-// what another could do meanwhile. Forward: one sweeps, as the robust engine does, and one or two compute costs ahead of it
-// (product_costs.cuh). Backward: one or two compute costs, one rebuilds what the forward sweep computed, one sweeps back
-// (product_sweep.cuh), and one or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave the
+// what another could do meanwhile. Forward: one sweeps, as the robust engine does, and one or four compute costs ahead of it
+// (product_costs.cuh). Backward: two or four compute costs, two rebuild what the forward sweep computed, one sweeps back
+// (product_sweep.cuh), and two or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave the
 // chip: they stand in rings in shared memory (product_channel.cuh). Series and gradients are read and written vector by
 // vector, D numbers in a row.
 //
@@ -28,13 +28,13 @@ constexpr int kForwardStrips = 2;  // of a block, at most
 template <bool kFew>
 struct Threads {
   using Warps = ProductWarps<kFew>;
-  static constexpr int kForwardWarps = 1 + Warps::kCosts,
-                       kBackwardWarps = 2 + Warps::kCosts + Warps::kGradients;  // of a strip
-  static constexpr int kBlocks = kFew ? 3 : 2;                                  // of a multiprocessor
+  static constexpr int kForwardWarps = 1 + Warps::kForwardCosts,
+                       kBackwardWarps = 1 + Warps::kRebuilders + Warps::kCosts + Warps::kGradients;  // of a strip
+  static constexpr int kForwardBlocks = kFew ? 3 : 2, kBackwardBlocks = kFew ? 2 : 1;                // of a multiprocessor
 };
 
 template <bool kFew, bool kFours>
-__global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwardWarps, Threads<kFew>::kBlocks)
+__global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwardWarps, Threads<kFew>::kForwardBlocks)
     product_forward(
         const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
         int64_t groups) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwa
   }
   using Costs = typename Channel::Costs;
   const Surroundings<S> around(extent, index);
-  const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
+  const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
     // The chunk that left the slot's last batch behind.
@@ -88,7 +88,7 @@ __device__ void spoil(const View<float>& out, int64_t pair, int64_t rows, int64_
 }
 
 template <bool kFew, bool kFours>
-__global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<kFew>::kBlocks) product_backward(
+__global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<kFew>::kBackwardBlocks) product_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     FlowRows flows, Tickets tickets, int64_t strips) {
   using Warps = ProductWarps<kFew>;
@@ -108,49 +108,54 @@ __global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<
   const int index = strips_of<S>(extent) - 1 - above;
   if (index < 0) return;
   const Surroundings<S> around(extent, index);
-  const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;  // batches go from here to the first one
 
   const int role = threadIdx.y;
+  constexpr int kFirstCosts = 1 + Warps::kRebuilders, kFirstRows = kFirstCosts + Warps::kCosts,
+                kFirstColumns = kFirstRows + Warps::kRows;
   if (role == 0) return reverse_strip(extent, around, pair, index, flows, channel);
-  if (role == 1) return rebuild_strip(problem, extent, around, pair, index, saved, channel);
-  constexpr int kFirstRows = 2 + Warps::kCosts, kFirstColumns = kFirstRows + Warps::kRows;
+  if (role < kFirstCosts)
+    return channel.for_each_run(
+        [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, role - 1, last_chunk, channel); });
+  // Batches go from the one where a run, or E, starts to the first one.
   if (role < kFirstRows) {
     using Costs = typename Channel::Costs;
-    const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 2);
-    for (int batch = top; batch >= -kEarlyBatches; --batch) {
-      const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
-      if (turn > 0) channel.costs.released[slot].wait(turn - 1);
-      costs.fill(batch);
-      channel.costs.filled[slot].arrive();
-    }
-    return;
+    const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - kFirstCosts);
+    return channel.for_each_run([&](int last_chunk) {
+      const int top = last_chunk / kBatchGroups;
+      for (int batch = top; batch >= -kEarlyBatches; --batch) {
+        const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
+        if (turn > 0) {
+          channel.costs.released[slot].wait(turn - 1);
+          if (channel.costs_end[slot]) return;
+        }
+        costs.fill(batch);
+        channel.costs.filled[slot].arrive();
+      }
+    });
   }
 
   auto& ring = channel.alignment;
-  const auto add_all = [&](auto&&... sums) {
+  const auto add_all = [&](auto&& sums) {
+    channel.started.wait(0);
+    const int top = channel.first_batch;
     for (int batch = top; batch >= 0; --batch) {
       const int slot = Channel::Alignment::slot(batch);
-      (sums.prepare(batch), ...);
+      sums.prepare(batch);
       ring.filled[slot].wait((top - batch) / Channel::Alignment::kBatches);
-      (sums.add(batch), ...);
+      if (channel.alignment_ends[slot]) break;
+      sums.add(batch);
       ring.released[slot].arrive();
     }
-    (sums.finish(), ...);
+    sums.finish();
   };
+  if (role < kFirstColumns)
+    return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, role - kFirstRows));
+  const int warp = role - kFirstColumns;
   GradientChain chain;
-  const auto rows = [&](int warp) { return RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, warp); };
-  const auto columns = [&](int warp) {
-    chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
-    if (above > 0) chain.below.far_word = chain.far_word - Warps::kColumns;
-    chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
-    return ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, chain, warp);
-  };
-  if constexpr (kFew)
-    add_all(rows(0), columns(0));
-  else if (role < kFirstColumns)
-    add_all(rows(role - kFirstRows));
-  else
-    add_all(columns(role - kFirstColumns));
+  chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
+  if (above > 0) chain.below.far_word = chain.far_word - Warps::kColumns;
+  chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
+  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, chain, warp));
 }
 
 int strips_per_block(const Sizes<S>& sizes) { return static_cast<int>(std::min<int64_t>(kForwardStrips, sizes.strips)); }
@@ -222,7 +227,7 @@ cudaError_t Products::forward(
   return with_kernel(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
     return launch(
-        product_forward<kFew, kFours>, groups * problem.batch, Threads<kFew>::kBlocks * kForwardStrips / strips,
+        product_forward<kFew, kFours>, groups * problem.batch, Threads<kFew>::kForwardBlocks * kForwardStrips / strips,
         strips * Threads<kFew>::kForwardWarps, strips * static_cast<int>(sizeof(ForwardChannel<kFew>)), stream, problem,
         value, kept, edges, Tickets(scratch, problem.batch, groups), groups);
   });
@@ -238,10 +243,10 @@ cudaError_t Products::backward(
   return with_kernel(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
     return launch(
-        product_backward<kFew, kFours>, sizes.strips * problem.batch, Threads<kFew>::kBlocks, Threads<kFew>::kBackwardWarps,
-        static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
-        FlowRows(static_cast<char*>(scratch) + bytes, sizes), Tickets(scratch, problem.batch, words_of(sizes)),
-        sizes.strips);
+        product_backward<kFew, kFours>, sizes.strips * problem.batch, Threads<kFew>::kBackwardBlocks,
+        Threads<kFew>::kBackwardWarps, static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
+        FlowRows(static_cast<char*>(scratch) + bytes, problem.batch, sizes),
+        Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
   });
 }
 

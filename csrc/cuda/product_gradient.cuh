@@ -12,11 +12,11 @@
 
 namespace softdtw {
 
-constexpr float kNegligible = 5.421011e-20f;      // 2^-64
 constexpr int kRowEights = 4, kColumnEights = 2;  // blocks of eight dimensions whose sums a warp holds at once
 
 // Whom a strip waits for before it adds to dy, and who waits for it. What is published grows from right to left: how many
-// groups lie between `start`, a group beyond any strip's last one, and the last one done.
+// groups lie between `start`, a group beyond any strip's last one, and the last one done; and a round more when it and all
+// strips below are done.
 struct GradientChain : Watchers {
   Neighbour below;
   int start;
@@ -270,7 +270,7 @@ class ColumnGradients : public StripGradient<kFew> {
       while (!chain.below.has_done(groups_done, seen)) __nanosleep(20);
     }
     __syncwarp();
-    done = progress_of(batch == 0, groups_done);
+    done = progress_of(0, groups_done);
   }
   __device__ __forceinline__ void add(int batch) const {
     if (dy.data == nullptr) return;
@@ -287,7 +287,15 @@ class ColumnGradients : public StripGradient<kFew> {
       add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
     __syncwarp();
   }
-  __device__ __forceinline__ void finish() const { publish(); }
+  __device__ __forceinline__ void finish() {
+    if (dy.data == nullptr) return;
+    publish();
+    if (threadIdx.x > 0) return;
+    Neighbour below = chain.below;
+    below.round = 1;
+    while (!below.has_done(0, seen)) __nanosleep(20);
+    chain.publish(progress_of(1, 0));
+  }
 
  private:
   __device__ __forceinline__ void publish() const {
