@@ -17,10 +17,10 @@ constexpr float kNegligible = 5.421011e-20f;                             // 2^-6
 constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
 
 // The warps of a strip: those that compute costs (product_costs.cuh), and in backward those that rebuild stages
-// (product_sweep.cuh), and those that compute dx, and dy (product_gradient.cuh). One more sweeps.
+// (product_rebuild.cuh), and those that compute dx, and dy (product_gradient.cuh). One more sweeps.
 template <bool kFew>
 struct ProductWarps {
-  static constexpr int kForwardCosts = kFew ? 1 : 2, kCosts = kFew ? 2 : 4, kRebuilders = 2;
+  static constexpr int kCosts = kFew ? 2 : 4, kRebuilders = 2;
   static constexpr int kRows = kFew ? 1 : 2, kColumns = kRows, kGradients = kRows + kColumns;
 };
 
@@ -73,6 +73,10 @@ struct ChunkInRing {
   __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const {
     return reinterpret_cast<float2&>(ring.cells[column(t) * Ring::kRows + rows[t % 4]]);
   }
+  // Step t0 + t, where t alone is known when compiled.
+  __device__ __forceinline__ float2& two_rows(Ring& ring, int t0, int t) const {
+    return reinterpret_cast<float2&>(ring.cells[column(t0 + t) * Ring::kRows + rows[t % 4]]);
+  }
 };
 
 template <int kCostWarps, int kBatches, int kReaders>
@@ -89,14 +93,16 @@ struct CostRing : BatchRing<kBatches, kCostWarps, kReaders> {
   }
 };
 
+constexpr int kCarriers = 2;  // warps of a block in forward
+
 // Of a strip in forward; a block has several. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on
 // their way.
-template <bool kFew>
+template <int kCostWarps>
 struct ForwardChannel {
-  using Costs = CostRing<ProductWarps<kFew>::kForwardCosts, 6, 1>;
+  using Costs = CostRing<kCostWarps, 8, 1>;
   Costs costs;
 
-  __device__ __forceinline__ static int strips() { return blockDim.y / (1 + Costs::kWarps); }
+  __device__ __forceinline__ static int strips() { return (blockDim.y - kCarriers) / (1 + Costs::kWarps); }
   __device__ __forceinline__ static ForwardChannel& own() {
     return reinterpret_cast<ForwardChannel*>(stage_memory)[threadIdx.y % strips()];
   }
@@ -182,5 +188,8 @@ struct BackwardChannel {
     } while (again);
   }
 };
+
+// What devices of compute capability 8.6 give a block.
+static_assert(sizeof(BackwardChannel<true>) < 98 * 1024 && sizeof(BackwardChannel<false>) < 98 * 1024);
 
 }  // namespace softdtw

@@ -144,7 +144,7 @@ class StripCosts : StripOfSeries {
  private:
   // A loop of few instructions, since the warps of a strip share what caches them.
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    constexpr int kAtOnce = 4, kOwnColumns = kBatchColumns / kWarps;
+    constexpr int kAtOnce = kWarps == 1 ? 4 : 2, kOwnColumns = kBatchColumns / kWarps;
     const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
 #pragma unroll 1
     for (int column = warp * kOwnColumns; column < (warp + 1) * kOwnColumns; column += kAtOnce) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "product_channel.cuh"
+#include "ring.cuh"
 
 namespace softdtw {
 
@@ -24,7 +25,7 @@ struct ProductTile {
 
   __device__ ProductTile(
       const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane_, int last_chunk = 0)
-      : ring(Channel::own().costs), lane(lane_), first_column(strip.first_column) {
+      : ring(pinned(Channel::own().costs)), lane(lane_), first_column(strip.first_column) {
     if (kBackward) top = awaited = last_chunk / kBatchGroups;
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
@@ -39,20 +40,23 @@ struct ProductTile {
       for (; awaited <= chunk / kBatchGroups; ++awaited) ring.filled[Ring::slot(awaited)].wait(awaited / Ring::kBatches);
     }
   }
-  __device__ __forceinline__ void read(int chunk) {
-    const ChunkInRing<Ring> cells(chunk, lane);
+  __device__ __forceinline__ void read(const ChunkInRing<Ring>& cells) {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       const float2 two = cells.two_rows(ring, t);
       costs[0][t] = two.x;
       costs[1][t] = two.y;
     }
-    reach = greater(ring.reach_of(cells.column(0)), ring.reach_of(cells.column(S::kSteps - 1)));
+  }
+  __device__ __forceinline__ float reach_of(const ChunkInRing<Ring>& cells) const {
+    return greater(ring.reach_of(cells.column(0)), ring.reach_of(cells.column(S::kSteps - 1)));
   }
   __device__ __forceinline__ void use(const Place<S>& place) {
     const int chunk = (place.column + lane - first_column) / S::kSteps;
     await(chunk);
-    read(chunk);
+    const ChunkInRing<Ring> cells(chunk, lane);
+    read(cells);
+    reach = reach_of(cells);
     if (!kBackward && chunk % kBatchGroups == kBatchGroups - 1) ring.released[Ring::slot(chunk / kBatchGroups)].arrive();
   }
   __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }
