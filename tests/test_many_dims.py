@@ -12,7 +12,7 @@ import pytest
 import torch
 from cases import normal, numpy64, run
 
-from torchsoftdtw import ops, selection, soft_dtw
+from torchsoftdtw import ops, selection, soft_dtw, soft_dtw_from_cost
 
 DIMS = [2, 3, 8, 11, 16, 17, 64, 100, 300]
 OPTIONS = {
@@ -115,6 +115,40 @@ def expected_case(name, dim, gamma):
 @pytest.mark.parametrize("name", CASES)
 def test_awkward_series(template, name, dim, gamma):
     x, y, expected = expected_case(name, dim, gamma)
+    assert_close(run(template, x, y, gamma), expected, gamma)
+
+
+# Backward looks for E near the diagonal of pairs of several strips, and where else it may be.
+def long_pair(path, dim):
+    x = normal(1, 330, dim, seed=dim).float()
+    if path == "diagonal":
+        return x, normal(1, 310, dim, seed=dim + 1).float()
+    third = x[:, ::3]
+    stays = {"top": x[:, :1], "bottom": x[:, -1:]}[path].expand(-1, 200, -1)
+    return x, torch.cat([stays, third] if path == "top" else [third, stays], 1)
+
+
+# By the CPU's kernel in float64, since the oracle takes seconds for a table of this size.
+@cache
+def expected_long_pair(path, dim, gamma):
+    x, y = long_pair(path, dim)
+    differences = x.double()[:, :, None] - y.double()[:, None]
+    costs = differences.square().sum(-1)
+    exact, rounded = (
+        torch.autograd.grad(soft_dtw_from_cost(table, gamma).sum(), table)[0]
+        for table in (costs.requires_grad_(), costs.detach().float().double().requires_grad_())
+    )
+    bound = 4 * (1e-4 + 20 * (rounded - exact).abs().max()) * 2 * differences.abs().max()
+    value = soft_dtw_from_cost(costs.detach(), gamma)
+    slopes = 2 * exact[..., None] * differences
+    return x, y, (*map(numpy64, (value, slopes.sum(2), -slopes.sum(1))), numpy64(bound))
+
+
+@pytest.mark.parametrize("gamma", [1.0, 300.0])
+@pytest.mark.parametrize("dim", [3, 40])
+@pytest.mark.parametrize("path", ["diagonal", "top", "bottom"])
+def test_paths_of_long_pairs(template, path, dim, gamma):
+    x, y, expected = expected_long_pair(path, dim, gamma)
     assert_close(run(template, x, y, gamma), expected, gamma)
 
 

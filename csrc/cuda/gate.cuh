@@ -17,6 +17,8 @@ struct Gate {
   __device__ __forceinline__ void start() {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kArrivals) : "memory");
   }
+  // So that it can be started again.
+  __device__ __forceinline__ void stop() { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(address()) : "memory"); }
   __device__ __forceinline__ void arrive() {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
   }
@@ -43,6 +45,7 @@ struct Gate {
 #endif
 #else
   __device__ __forceinline__ void start() { word = 0; }
+  __device__ __forceinline__ void stop() {}
   __device__ __forceinline__ void arrive() {
     __threadfence_block();
     atomicAdd(&word, 1ull);

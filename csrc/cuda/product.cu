@@ -2,20 +2,21 @@
 // stencil and tiled alike.
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
-// what another could do meanwhile. Forward: one sweeps, as the robust engine does, and one or two compute costs ahead of it
-// (product_costs.cuh). Backward: one or two compute costs, one rebuilds what the forward sweep computed, one sweeps back
-// (product_sweep.cuh), and one or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave the
-// chip: they stand in rings in shared memory (product_channel.cuh). Series and gradients are read and written vector by
-// vector, D numbers in a row.
+// what another could do meanwhile. Forward: one sweeps, as the robust engine does (product_forward.cuh), and two or four
+// compute costs ahead of it (product_costs.cuh). Backward: two or four compute costs, two rebuild what the forward sweep
+// computed (product_rebuild.cuh), one sweeps back (product_reverse.cuh), and two or four turn E into gradients behind it
+// (product_gradient.cuh). Neither costs nor E leave the chip: they stand in rings in shared memory (product_channel.cuh).
+// Series and gradients are read and written vector by vector, D numbers in a row.
 //
-// A block takes a ticket (tickets.cuh), which stands for up to kForwardStrips consecutive strips of one pair, and in backward
-// for one. The loops are short where they can be: all these warps' code together has to fit the instruction cache that a
-// multiprocessor has, or they wait for it more than for anything else.
+// A block takes a ticket (tickets.cuh), which stands for a few consecutive strips of one pair, and in backward for one. In
+// forward two more warps carry edges between the blocks. The loops are short where they can be: all these warps' code together
+// has to fit the instruction cache that a multiprocessor has, or they wait for it more than for anything else.
 #include <algorithm>
 
 #include "engines.cuh"
+#include "product_forward.cuh"
 #include "product_gradient.cuh"
-#include "product_sweep.cuh"
+#include "product_reverse.cuh"
 #include "products.h"
 #include "tickets.cuh"
 
@@ -23,60 +24,76 @@ namespace softdtw {
 namespace {
 
 using S = ProductShape;
-constexpr int kForwardStrips = 2;  // of a block, at most
 
-template <bool kFew>
-struct Threads {
-  using Warps = ProductWarps<kFew>;
-  static constexpr int kForwardWarps = 1 + Warps::kCosts,
-                       kBackwardWarps = 2 + Warps::kCosts + Warps::kGradients;  // of a strip
-  static constexpr int kBlocks = kFew ? 3 : 2;                                  // of a multiprocessor
+// Of a block in forward: strips, at most, and for each the warps that compute costs. Many dimensions have more of these where
+// there are no more blocks than multiprocessors.
+template <bool kFew_, bool kLonely>
+struct ForwardBlock {
+  static constexpr bool kFew = kFew_;
+  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kFew || !kLonely ? 2 : 4;
+  static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
+  using Channel = ForwardChannel<kCosts>;
+
+  static constexpr int warps(int strips) { return strips * (1 + kCosts) + kCarriers; }
 };
 
-template <bool kFew, bool kFours>
-__global__ void __launch_bounds__(kWarp * kForwardStrips * Threads<kFew>::kForwardWarps, Threads<kFew>::kBlocks)
-    product_forward(
-        const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
-        int64_t groups) {
-  using Channel = ForwardChannel<kFew>;
-  __shared__ Progress words[kForwardStrips];
-  Channel& channel = Channel::own();
-  const int strips = Channel::strips(), warp = threadIdx.y % strips, role = threadIdx.y / strips;
-  if (role == 0) {
-    if (threadIdx.x == 0) words[warp] = 0;
-    channel.start(threadIdx.x);
-  }
+template <bool kFew>
+struct BackwardBlock {
+  using Warps = ProductWarps<kFew>;
+  static constexpr int kWarps = 1 + Warps::kRebuilders + Warps::kCosts + Warps::kGradients;
+  static constexpr int kBlocks = kFew ? 2 : 1;  // of a multiprocessor
+};
+
+template <class Block, bool kFours>
+__global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) product_forward(
+    const __grid_constant__ Problem<float> problem, float* value, Saved<S> saved, Edges<S> edges, Tickets tickets,
+    int64_t groups) {
+  using Channel = typename Block::Channel;
+  __shared__ EdgeRing<S> rings[Block::kStrips + 1];
+  const int lane = threadIdx.x, warp = threadIdx.y, block_strips = Channel::strips();
+  if (warp <= block_strips) rings[warp].start(lane);
+  if (warp < block_strips) Channel::own().start(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
-  const int index = group * strips + warp;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) invalid_forward(value, pair);
     return;
   }
-  if (index >= strips_of<S>(extent)) return;
-
-  if (role == 0) {
-    Progress* const far = tickets.words + pair * groups;
-    ForwardStrip<S> job;
-    job.own_word = words + warp;
-    if (warp == strips - 1) job.far_word = far + group;
-    if (index > 0) job.producer = warp > 0 ? Neighbour{words + warp - 1, nullptr} : Neighbour{nullptr, far + group - 1};
-    job.pair = pair;
-    job.strip = index;
-    job.edges = edges;
-    robust_forward_strip<S, ProductTile<Channel, false>, true>(problem, extent, job, saved, value);
-    return;
-  }
-  using Costs = typename Channel::Costs;
-  const Surroundings<S> around(extent, index);
-  const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
-  const int chunks = chunks_of<false>(around, saved.memory != nullptr);
-  for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
-    // The chunk that left the slot's last batch behind.
-    const int behind = batch - Costs::kBatches + kEarlyBatches;
-    if (behind >= 0) channel.costs.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
-    costs.fill(batch);
-    if (batch >= 0) channel.costs.filled[Costs::slot(batch)].arrive();
+  const int strips = strips_of<S>(extent), first = group * block_strips, end = first + block_strips;
+  const bool keeps = saved.memory != nullptr;
+  Progress* const words = tickets.words + pair * groups;
+  const int role = warp / block_strips, own = warp % block_strips, index = first + own;
+  if (role <= Block::kCosts) {
+    if (index >= strips) return;
+    Channel& channel = Channel::own();
+    if (role == 0)
+      return sweep_strip<Channel>(problem, extent, pair, index, saved, keeps && own > 0, rings[own], rings[own + 1], value);
+    using Costs = typename Channel::Costs;
+    const Surroundings<S> around(extent, index);
+    const StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
+    const int chunks = chunks_of<false>(around, keeps);
+    for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
+      // The chunk that left the slot's last batch behind.
+      const int behind = batch - Costs::kBatches + kEarlyBatches;
+      if (behind >= 0) channel.costs.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
+      costs.fill(batch);
+      if (batch >= 0) channel.costs.filled[Costs::slot(batch)].arrive();
+    }
+  } else if (warp == blockDim.y - kCarriers) {
+    if (first == 0 || first >= strips) return;
+    const Strip<S> above(extent, first - 1);
+    const Edge<S> edge = edges.of(pair, first - 1, above);
+    carry_in(rings[0], above.groups(), words + group - 1, lane, [&](int group_of_edge, EdgeSlot<S>& to) {
+      copy_in(edge, group_of_edge, to);
+    });
+  } else if (end < strips) {
+    const Strip<S> last(extent, end - 1);
+    const Edge<S> edge = edges.of(pair, end - 1, last);
+    carry_out(rings[block_strips], last.groups(), words + group, lane, [&](const EdgeSlot<S>& from, int group_of_edge) {
+      RobustTop<S> top;
+      top.read(from);
+      copy_out(top, edge, group_of_edge);
+    });
   }
 }
 
@@ -87,13 +104,22 @@ __device__ void spoil(const View<float>& out, int64_t pair, int64_t rows, int64_
   for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = NAN;
 }
 
+__device__ __forceinline__ View<float> other_table(const Problem<float>& problem, float* memory) {
+  View<float> table{};
+  table.data = memory;
+  table.batch_stride = problem.m * problem.dim;
+  table.row_stride = problem.dim;
+  table.column_stride = 1;
+  return table;
+}
+
 template <bool kFew, bool kFours>
-__global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<kFew>::kBlocks) product_backward(
+__global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) product_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
-    FlowRows flows, Tickets tickets, int64_t strips) {
+    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips) {
   using Warps = ProductWarps<kFew>;
   using Channel = BackwardChannel<kFew>;
-  Channel& channel = Channel::own();
+  Channel& channel = pinned(Channel::own());
   channel.start(threadIdx.x);
   const Turn turn = take_turn(tickets, problem.batch);
   const int64_t pair = turn.pair;
@@ -108,55 +134,81 @@ __global__ void __launch_bounds__(kWarp* Threads<kFew>::kBackwardWarps, Threads<
   const int index = strips_of<S>(extent) - 1 - above;
   if (index < 0) return;
   const Surroundings<S> around(extent, index);
-  const int top = (chunks_of<true>(around, true) - 1) / kBatchGroups;  // batches go from here to the first one
 
   const int role = threadIdx.y;
+  constexpr int kFirstCosts = 1 + Warps::kRebuilders, kFirstRows = kFirstCosts + Warps::kCosts,
+                kFirstColumns = kFirstRows + Warps::kRows;
   if (role == 0) return reverse_strip(extent, around, pair, index, flows, channel);
-  if (role == 1) return rebuild_strip(problem, extent, around, pair, index, saved, channel);
-  constexpr int kFirstRows = 2 + Warps::kCosts, kFirstColumns = kFirstRows + Warps::kRows;
+  if (role < kFirstCosts)
+    return channel.for_each_run(
+        [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, role - 1, last_chunk, channel); });
+  // Batches go from the one where a run, or E, starts to the first one.
   if (role < kFirstRows) {
     using Costs = typename Channel::Costs;
-    const StripCosts<kFew, kFours> costs(problem, extent, around.strip, pair, channel.costs, role - 2);
-    for (int batch = top; batch >= -kEarlyBatches; --batch) {
-      const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
-      if (turn > 0) channel.costs.released[slot].wait(turn - 1);
-      costs.fill(batch);
-      channel.costs.filled[slot].arrive();
-    }
-    return;
+    const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - kFirstCosts);
+    return channel.for_each_run([&](int last_chunk) {
+      const int top = last_chunk / kBatchGroups;
+      for (int batch = top; batch >= -kEarlyBatches; --batch) {
+        const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
+        if (turn > 0) {
+          channel.costs.released[slot].wait(turn - 1);
+          if (channel.costs_end[slot]) return;
+        }
+        costs.fill(batch);
+        channel.costs.filled[slot].arrive();
+      }
+    });
   }
 
   auto& ring = channel.alignment;
-  const auto add_all = [&](auto&&... sums) {
+  const auto add_all = [&](auto&& sums) {
+    channel.started.wait(0);
+    const int top = channel.first_batch;
     for (int batch = top; batch >= 0; --batch) {
       const int slot = Channel::Alignment::slot(batch);
-      (sums.prepare(batch), ...);
+      sums.prepare(batch);
       ring.filled[slot].wait((top - batch) / Channel::Alignment::kBatches);
-      (sums.add(batch), ...);
+      if (channel.alignment_ends[slot]) break;
+      sums.add(batch);
       ring.released[slot].arrive();
     }
-    (sums.finish(), ...);
+    sums.finish();
   };
+  if (role < kFirstColumns)
+    return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, role - kFirstRows));
+  const int warp = role - kFirstColumns;
   GradientChain chain;
-  const auto rows = [&](int warp) { return RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, warp); };
-  const auto columns = [&](int warp) {
-    chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
-    if (above > 0) chain.below.far_word = chain.far_word - Warps::kColumns;
-    chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
-    return ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, chain, warp);
-  };
-  if constexpr (kFew)
-    add_all(rows(0), columns(0));
-  else if (role < kFirstColumns)
-    add_all(rows(role - kFirstRows));
-  else
-    add_all(columns(role - kFirstColumns));
+  chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
+  if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
+  chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
+  View<float> dy = gradient.y;
+  if (dy.data != nullptr) dy = above % kGradientTables == 0 ? dy.pair(pair) : other_table(problem, other_dy).pair(pair);
+  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, dy, chain, warp));
 }
 
-int strips_per_block(const Sizes<S>& sizes) { return static_cast<int>(std::min<int64_t>(kForwardStrips, sizes.strips)); }
+// dy and the strips' other table of it.
+__global__ void add_tables(const __grid_constant__ Problem<float> problem, View<float> dy, float* other) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, size = problem.m * problem.dim;
+  if (i < problem.batch * size) dy.pair(i / size).at(i % size / problem.dim, i % problem.dim) += other[i];
+}
+
+// Of a block in forward: as many as its shared memory holds, and no more than the pair has.
+template <class Block>
+int strips_of_block(int64_t strips) {
+  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Channel);  // kOwnBytes: beside what strips have
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int most = std::clamp((bytes - kOwnBytes) / kStripBytes, 1, Block::kStrips);
+  return static_cast<int>(std::min<int64_t>(most, strips));
+}
 int64_t groups_of(const Sizes<S>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
 // Of a pair in backward: of all warps that add to dy.
 int64_t words_of(const Sizes<S>& sizes) { return sizes.strips * ProductWarps<false>::kColumns; }
+// Of the other table of dy.
+int64_t table_bytes(const Problem<float>& problem) {
+  return Sizes<S>(problem).strips > 1 ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
+}
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 bool reads_fours(const Problem<float>& problem) {
@@ -178,7 +230,7 @@ cudaError_t launch(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int bytes, cudaStream_t stream,
     const Arguments&... arguments) {
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  constexpr int kOwnBytes = 2048;  // of a block, beside the dynamic ones
+  constexpr int kOwnBytes = 8192;  // of a block, beside the dynamic ones
   int device = 0, processors = 1, all_bytes = 1;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
@@ -201,30 +253,43 @@ int64_t Products::saved_bytes(const Problem<float>& problem) {
 
 int64_t Products::forward_scratch_bytes(const Problem<float>& problem, bool save) {
   const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, groups_of(sizes, strips_per_block(sizes)))) +
+  return padded(Tickets::bytes(problem.batch, sizes.strips)) +
          (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
 }
 
 int64_t Products::backward_scratch_bytes(const Problem<float>& problem) {
   const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, words_of(sizes))) + FlowRows::bytes(problem.batch, sizes);
+  return padded(Tickets::bytes(problem.batch, words_of(sizes))) + padded(FlowRows::bytes(problem.batch, sizes)) +
+         table_bytes(problem);
 }
 
 cudaError_t Products::forward(
     const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
-  const int strips = strips_per_block(sizes);
-  const int64_t groups = groups_of(sizes, strips), bytes = padded(Tickets::bytes(problem.batch, groups));
-  const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes, stream);
-  if (error != cudaSuccess) return error;
   const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
-  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(static_cast<char*>(scratch) + bytes, sizes.groups);
-  return with_kernel(problem, [&](auto few, auto fours) {
-    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+  char* const row = static_cast<char*>(scratch) + padded(Tickets::bytes(problem.batch, sizes.strips));
+  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
+  const auto launch_blocks = [&](auto block, auto fours) {
+    using Block = decltype(block);
+    const int strips = strips_of_block<Block>(sizes.strips);
+    const int64_t groups = groups_of(sizes, strips);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
+    if (error != cudaSuccess) return error;
     return launch(
-        product_forward<kFew, kFours>, groups * problem.batch, Threads<kFew>::kBlocks * kForwardStrips / strips,
-        strips * Threads<kFew>::kForwardWarps, strips * static_cast<int>(sizeof(ForwardChannel<kFew>)), stream, problem,
-        value, kept, edges, Tickets(scratch, problem.batch, groups), groups);
+        product_forward<Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
+        strips * static_cast<int>(sizeof(typename Block::Channel)), stream, problem, value, kept, edges,
+        Tickets(scratch, problem.batch, groups), groups);
+  };
+  int device = 0, processors = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  return with_kernel(problem, [&](auto few, auto fours) {
+    constexpr bool kFew = decltype(few)::value;
+    if constexpr (!kFew)
+      if (groups_of(sizes, ForwardBlock<kFew, true>::kStrips) * problem.batch <= processors)
+        return launch_blocks(ForwardBlock<kFew, true>(), fours);
+    return launch_blocks(ForwardBlock<kFew, false>(), fours);
   });
 }
 
@@ -232,17 +297,25 @@ cudaError_t Products::backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
   const int64_t bytes = padded(Tickets::bytes(problem.batch, words_of(sizes)));
-  const cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + FlowRows::bytes(problem.batch, sizes), stream);
+  const int64_t flow_bytes = padded(FlowRows::bytes(problem.batch, sizes)), other_bytes = table_bytes(problem);
+  cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + flow_bytes + other_bytes, stream);
   if (error != cudaSuccess) return error;
   const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
-  return with_kernel(problem, [&](auto few, auto fours) {
+  char* const flows = static_cast<char*>(scratch) + bytes;
+  float* const other_dy = reinterpret_cast<float*>(flows + flow_bytes);
+  error = with_kernel(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
     return launch(
-        product_backward<kFew, kFours>, sizes.strips * problem.batch, Threads<kFew>::kBlocks, Threads<kFew>::kBackwardWarps,
-        static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
-        FlowRows(static_cast<char*>(scratch) + bytes, sizes), Tickets(scratch, problem.batch, words_of(sizes)),
-        sizes.strips);
+        product_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+        BackwardBlock<kFew>::kWarps, static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
+        FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
   });
+  if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
+  constexpr int kThreads = 256;
+  const int64_t blocks = (other_bytes / sizeof(float) + kThreads - 1) / kThreads;
+  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+  add_tables<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(problem, gradient.y, other_dy);
+  return cudaGetLastError();
 }
 
 }  // namespace softdtw

@@ -13,14 +13,15 @@ namespace softdtw {
 
 using ProductShape = Shape<float, 2>;
 constexpr int kBatchGroups = 2, kBatchColumns = kBatchGroups * ProductShape::kSteps;
+constexpr float kNegligible = 5.421011e-20f;                             // 2^-64, of E
 constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
 
-// The warps of a strip beside its sweeps: those that compute costs (product_costs.cuh), and dx, and dy (product_gradient.cuh).
-// With few dimensions one warp computes both gradients.
+// The warps of a strip: those that compute costs (product_costs.cuh), and in backward those that rebuild stages
+// (product_rebuild.cuh), and those that compute dx, and dy (product_gradient.cuh). One more sweeps.
 template <bool kFew>
 struct ProductWarps {
-  static constexpr int kCosts = kFew ? 1 : 2, kRows = kFew ? 1 : 2, kColumns = kRows;
-  static constexpr int kGradients = kFew ? 1 : kRows + kColumns;
+  static constexpr int kCosts = kFew ? 2 : 4, kRebuilders = 2;
+  static constexpr int kRows = kFew ? 1 : 2, kColumns = kRows, kGradients = kRows + kColumns;
 };
 
 // kFillers, kReaders: warps that fill a batch, and that are done with it.
@@ -35,6 +36,12 @@ struct __align__(16) BatchRing {
     if (lane < kBatches) {
       filled[lane].start();
       released[lane].start();
+    }
+  }
+  __device__ __forceinline__ void stop(int lane) {
+    if (lane < kBatches) {
+      filled[lane].stop();
+      released[lane].stop();
     }
   }
   __device__ __forceinline__ static int slot(int batch) { return (batch + kBatches) % kBatches; }
@@ -66,11 +73,15 @@ struct ChunkInRing {
   __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const {
     return reinterpret_cast<float2&>(ring.cells[column(t) * Ring::kRows + rows[t % 4]]);
   }
+  // Step t0 + t, where t alone is known when compiled.
+  __device__ __forceinline__ float2& two_rows(Ring& ring, int t0, int t) const {
+    return reinterpret_cast<float2&>(ring.cells[column(t0 + t) * Ring::kRows + rows[t % 4]]);
+  }
 };
 
-// A chunk meets kSkewChunks + 1 groups and a stage of backward three more, which is four batches; two are on their way.
-template <int kCostWarps>
-struct CostRing : BatchRing<6, kCostWarps, 1> {
+template <int kCostWarps, int kBatches, int kReaders>
+struct CostRing : BatchRing<kBatches, kCostWarps, kReaders> {
+  static constexpr int kWarps = kCostWarps;
   // Per warp that fills, and group of columns: no cost is larger; NaN if one is NaN.
   float reach[kCostWarps][CostRing::kColumns / ProductShape::kSteps];
 
@@ -82,50 +93,103 @@ struct CostRing : BatchRing<6, kCostWarps, 1> {
   }
 };
 
-// Of a strip in forward; a block has several.
-template <bool kFew>
+constexpr int kCarriers = 2;  // warps of a block in forward
+
+// Of a strip in forward; a block has several. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on
+// their way.
+template <int kCostWarps>
 struct ForwardChannel {
-  using Costs = CostRing<ProductWarps<kFew>::kCosts>;
+  using Costs = CostRing<kCostWarps, 8, 1>;
   Costs costs;
 
-  __device__ __forceinline__ static int strips() { return blockDim.y / (1 + ProductWarps<kFew>::kCosts); }
+  __device__ __forceinline__ static int strips() { return (blockDim.y - kCarriers) / (1 + Costs::kWarps); }
   __device__ __forceinline__ static ForwardChannel& own() {
     return reinterpret_cast<ForwardChannel*>(stage_memory)[threadIdx.y % strips()];
   }
   __device__ __forceinline__ void start(int lane) { costs.start(lane); }
 };
 
+// What a rebuilding warp reads of memory: its next stage's snapshot, and the edges above this stage and the next one.
+struct alignas(16) RebuildSources {
+  using S = ProductShape;
+  char snapshot[Snapshot<S>::kBytes];
+  EdgeSlot<S> edges[2][S::kStage];
+};
+
 // Of the strip of a block in backward.
 template <bool kFew>
 struct BackwardChannel {
   using S = ProductShape;
-  using Costs = CostRing<ProductWarps<kFew>::kCosts>;
-  // E of three batches is on its way. With many dimensions it piles up near likely paths, where gradients take longest, and
-  // there the strips follow each other: none should have to wait.
-  using Alignment = BatchRing<kFew ? 4 : 8, 1, ProductWarps<kFew>::kGradients>;
-  static constexpr int kBuffers = 2;
+  using Warps = ProductWarps<kFew>;
+  // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
+  using Costs = CostRing<Warps::kCosts, 8, 2>;
+  // With many dimensions E piles up near likely paths, where gradients take longest, and there the strips follow each other:
+  // none should have to wait.
+  using Alignment = BatchRing<kFew ? 4 : 6, 1, Warps::kGradients>;
+  static constexpr int kBuffers = Warps::kRebuilders;
+  // What the sweep says with a stage that it is done with, at the end of a run: the stage is the first one that it does not
+  // need any more, or another one.
+  enum End { kGoesOn, kEndsHere, kHasEnded };
 
   Weights<float> weights[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];  // of a stage
   Costs costs;
   Alignment alignment;
+  RebuildSources sources[Warps::kRebuilders];
   Gate<kWarp> rebuilt[kBuffers], released[kBuffers];  // of `weights`
-  // What is read of memory to rebuild a stage, and the edge for the stage after it.
-  EdgeSlot<S> edges[kBuffers][S::kStage];
-  alignas(16) char snapshot[Snapshot<S>::kBytes];
+  End stage_ends[kBuffers];
+  bool costs_end[Costs::kBatches], alignment_ends[Alignment::kBatches];
+  // Of a run of the warps that compute costs, rebuild and sweep: stage after stage, from this chunk on. Whether there is
+  // another run.
+  int last_chunk;
+  bool again;
+  // For those who compute gradients, the first batch of E.
+  Gate<1> started;
+  int first_batch;
 
   __device__ __forceinline__ static BackwardChannel& own() { return *reinterpret_cast<BackwardChannel*>(stage_memory); }
-  // By the whole block. E is 0 where no sweep comes by, right of the table.
+  // By the whole block. E is 0 where no sweep comes by, right of the first chunk.
   __device__ __forceinline__ void start(int lane) {
     for (int i = threadIdx.y * kWarp + lane; i < Alignment::kColumns * Alignment::kRows; i += blockDim.y * kWarp)
       alignment.cells[i] = 0;
     if (threadIdx.y > 0) return;
-    costs.start(lane);
     alignment.start(lane);
+    if (lane < Alignment::kBatches) alignment_ends[lane] = false;
+    if (lane == 0) started.start();
+    start_run(lane);
+  }
+  __device__ __forceinline__ void start_run(int lane) {
+    costs.start(lane);
     if (lane < kBuffers) {
       rebuilt[lane].start();
       released[lane].start();
+      stage_ends[lane] = kGoesOn;
+    }
+    if (lane < Costs::kBatches) costs_end[lane] = false;
+  }
+  __device__ __forceinline__ void stop_run(int lane) {
+    costs.stop(lane);
+    if (lane < kBuffers) {
+      rebuilt[lane].stop();
+      released[lane].stop();
     }
   }
+  // The warps of a run, before it and after it.
+  __device__ __forceinline__ static void meet() {
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;" ::"n"((1 + Warps::kRebuilders + Warps::kCosts) * kWarp) : "memory");
+  }
+  // Calls work(last_chunk) for every run.
+  template <class Work>
+  __device__ __forceinline__ void for_each_run(Work&& work) const {
+    do {
+      meet();
+      work(last_chunk);
+      meet();
+    } while (again);
+  }
 };
+
+// What devices of compute capability 8.6 give a block.
+static_assert(sizeof(BackwardChannel<true>) < 98 * 1024 && sizeof(BackwardChannel<false>) < 98 * 1024);
 
 }  // namespace softdtw

@@ -5,10 +5,10 @@
 // 16 x 16 cells around it is computed again from differences. Fewer dimensions: from differences throughout. Few: between two
 // rows that a lane holds and columns that all lanes read.
 //
-// Lanes to work, many dimensions: each of two warps has half of the strip's blocks of 16 rows. A block is held as matrix.cuh
-// says, with the columns of a group of 8 permuted, so that a lane has those of its member number t and t + 4, and stores meet
-// different banks. A lane reads four dimensions at once and the order of dimensions in a product is free: member t of a group
-// takes 4 t to 4 t + 3 of every 16.
+// Lanes to work, few dimensions: the strip's warps have equal parts of a batch's columns. Many: of its blocks of 16 rows. A
+// block is held as matrix.cuh says, with the columns of a group of 8 permuted, so that a lane has those of its member number t
+// and t + 4, and stores meet different banks. A lane reads four dimensions at once and the order of dimensions in a product is
+// free: member t of a group takes 4 t to 4 t + 3 of every 16.
 #pragma once
 
 #include "matrix.cuh"
@@ -70,10 +70,9 @@ struct StripOfSeries {
         origin(x.at(strip.first_row + S::kStripRows / 2)) {}
 };
 
-template <bool kFew, bool kFours>
+template <bool kFew, bool kFours, class Ring>
 class StripCosts : StripOfSeries {
-  using Ring = CostRing<ProductWarps<kFew>::kCosts>;
-  static constexpr int kWarps = ProductWarps<kFew>::kCosts, kOwnTiles = kTiles / kWarps;
+  static constexpr int kWarps = Ring::kWarps, kOwnTiles = kTiles / kWarps;
   Ring& ring;
   const int warp, first_tile;
   const float* rows[kFew ? 1 : kOwnTiles][2];      // many dimensions: rows group and group + 8 of the warp's tiles
@@ -145,10 +144,10 @@ class StripCosts : StripOfSeries {
  private:
   // A loop of few instructions, since the warps of a strip share what caches them.
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    constexpr int kAtOnce = 4;
+    constexpr int kAtOnce = kWarps == 1 ? 4 : 2, kOwnColumns = kBatchColumns / kWarps;
     const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
 #pragma unroll 1
-    for (int column = 0; column < kBatchColumns; column += kAtOnce) {
+    for (int column = warp * kOwnColumns; column < (warp + 1) * kOwnColumns; column += kAtOnce) {
       float costs[kAtOnce][S::kRows] = {}, most = 0;
 #pragma unroll
       for (int i = 0; i < kFewDims / 4; ++i) {

@@ -1,8 +1,10 @@
 // (5) for a strip, from rectangles of E, by the strip's gradient warps: with both series moved by the strip's origin,
 //   dx_i = 2 g (x_i sum_j E[i,j] - sum_j E[i,j] y_j),   dy_j = 2 g (y_j sum_i E[i,j] - sum_i E[i,j] x_i),
 // where the sums of vectors are matrix products (matrix.cuh). dx is the strip's own: with few dimensions the products add up in
-// registers, otherwise in its memory, and the rest comes at the end. To dy the strips of a pair add in turn, the last one
-// first, so every sum has one order. Both start from zeros.
+// registers, otherwise in its memory, and the rest comes at the end. To dy every other strip of a pair adds in turn, the last
+// one first, and the strips between them to a table of their own, which is added to dy in the end: so every sum has one order,
+// and strips that are next to each other, whose likely paths meet the same columns, do not wait for each other. All start from
+// zeros.
 //
 // Most of E is all but 0, far from every likely path. A block of E below kNegligible is left out: in the row and in the column
 // of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
@@ -12,11 +14,13 @@
 
 namespace softdtw {
 
-constexpr float kNegligible = 5.421011e-20f;      // 2^-64
 constexpr int kRowEights = 4, kColumnEights = 2;  // blocks of eight dimensions whose sums a warp holds at once
 
-// Whom a strip waits for before it adds to dy, and who waits for it. What is published grows from right to left: how many
-// groups lie between `start`, a group beyond any strip's last one, and the last one done.
+constexpr int kGradientTables = 2;  // of dy
+
+// Whom a strip waits for before it adds to its table of dy, and who waits for it. What is published grows from right to left:
+// how many groups lie between `start`, a group beyond any strip's last one, and the last one done; and a round more when it and
+// all strips below are done.
 struct GradientChain : Watchers {
   Neighbour below;
   int start;
@@ -248,31 +252,22 @@ class ColumnGradients : public StripGradient<kFew> {
   const View<float> dy;
   const int warp;
   const GradientChain& chain;
-  Progress seen = 0, done = 0;  // of the strip below; of this one, to be published
+  Progress seen = 0, done = 0, told = 0;  // of the strip below; of this one, and what is published
+  int coming = 0;                         // what will be done next
 
  public:
   __device__ ColumnGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Ring& ring_, const GradientChain& chain_, int warp_)
-      : Base(problem, gradient, extent, strip_, pair, ring_),
-        dy(gradient.y.data == nullptr ? gradient.y : gradient.y.pair(pair)),
-        warp(warp_),
-        chain(chain_) {}
+      int64_t pair, typename Base::Ring& ring_, const View<float>& dy_, const GradientChain& chain_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, ring_), dy(dy_), warp(warp_), chain(chain_) {}
 
-  // Waits until the strip below has added what it has. Tells of the last batch late, when what was written has arrived, for
-  // which telling waits.
+  // Tells of the last batch.
   __device__ __forceinline__ void prepare(int batch) {
     if (dy.data == nullptr) return;
     publish();
-    const int groups_done = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
-    if (threadIdx.x == 0) {
-#pragma unroll 1
-      while (!chain.below.has_done(groups_done, seen)) __nanosleep(20);
-    }
-    __syncwarp();
-    done = progress_of(batch == 0, groups_done);
+    coming = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
   }
-  __device__ __forceinline__ void add(int batch) const {
+  __device__ __forceinline__ void add(int batch) {
     if (dy.data == nullptr) return;
     const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
     unsigned tiles = 0;  // those that matter
@@ -281,20 +276,43 @@ class ColumnGradients : public StripGradient<kFew> {
       float e[2][4], sums[2];
       if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
     }
-    if (tiles == 0) return;
+    if (tiles == 0) {
+      // Who waits for this strip will hear of it, if not now, with a later batch.
+      if (threadIdx.x == 0 && chain.below.has_done(coming, seen)) done = progress_of(0, coming);
+    } else {
 #pragma unroll 1
-    for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
-      add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
+      for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
+        add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
+      await_below();
+    }
     __syncwarp();
   }
-  __device__ __forceinline__ void finish() const { publish(); }
-
- private:
-  __device__ __forceinline__ void publish() const {
-    if (threadIdx.x == 0 && done != 0) chain.publish(done);
+  __device__ __forceinline__ void finish() {
+    if (dy.data == nullptr) return;
+    publish();
+    if (threadIdx.x > 0) return;
+    Neighbour below = chain.below;
+    below.round = 1;
+    while (!below.has_done(0, seen)) __nanosleep(20);
+    chain.publish(progress_of(1, 0));
   }
 
-  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int ring_column, int first_dim) const {
+ private:
+  __device__ __forceinline__ void publish() {
+    if (threadIdx.x == 0 && done != told) chain.publish(done);
+    told = done;
+  }
+  // Until the strip below has added what it has to what comes.
+  __device__ __forceinline__ void await_below() {
+    if (threadIdx.x == 0) {
+#pragma unroll 1
+      while (!chain.below.has_done(coming, seen)) __nanosleep(20);
+    }
+    __syncwarp();
+    done = progress_of(0, coming);
+  }
+
+  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int ring_column, int first_dim) {
     const int column = first + group, own_dim = first_dim + 2 * member;
     float* const out = dy.data + column * dy.row_stride + own_dim;
     const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
@@ -307,8 +325,7 @@ class ColumnGradients : public StripGradient<kFew> {
             f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
     };
     Sums before[kOwnEights], moved[kOwnEights], sums[kOwnEights] = {};
-    for_each_sum([&](int i, int j, float& sum) {
-      before[i][j] = __ldcg(&sum);
+    for_each_sum([&](int i, int j, float&) {
       moved[i][j] = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
     });
     float column_sums[2] = {};
@@ -342,6 +359,8 @@ class ColumnGradients : public StripGradient<kFew> {
     }
     column_sums[0] = sum_of_group(column_sums[0]);
     column_sums[1] = sum_of_group(column_sums[1]);
+    await_below();
+    for_each_sum([&](int i, int j, float& sum) { before[i][j] = __ldcg(&sum); });
     for_each_sum([&](int i, int j, float& sum) {
       sum = fmaf(scale, fmaf(column_sums[j / 2], moved[i][j], -sums[i][j]), before[i][j]);
     });
@@ -350,7 +369,7 @@ class ColumnGradients : public StripGradient<kFew> {
   // f(half, E as a left factor) for the two halves of a tile's rows.
   template <class F>
   __device__ __forceinline__ void for_each_half(int tile, int ring_column, float (&column_sums)[2], F&& f) const {
-#pragma unroll 1
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile * kTileRows + 8 * half + 2 * member;
       const float2 e0 = ring.two_rows(row, ring_column + group);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "product_channel.cuh"
+#include "ring.cuh"
 
 namespace softdtw {
 
@@ -22,17 +23,14 @@ struct ProductTile {
   int top = 0, awaited = 0;  // the first batch to be filled, and the next one to wait for
   float costs[S::kRows][S::kSteps], reach = 0;
 
-  __device__ ProductTile(const Problem<float>&, const Extent& extent, const Strip<S>& strip, int64_t /* pair */, int lane_)
-      : ring(Channel::own().costs), lane(lane_), first_column(strip.first_column) {
-    if (kBackward) {
-      const Surroundings<S> around(extent, strip.first_row / S::kStripRows);
-      top = awaited = (chunks_of<true>(around, true) - 1) / kBatchGroups;
-    }
+  __device__ ProductTile(
+      const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane_, int last_chunk = 0)
+      : ring(pinned(Channel::own().costs)), lane(lane_), first_column(strip.first_column) {
+    if (kBackward) top = awaited = last_chunk / kBatchGroups;
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
-  __device__ __forceinline__ void use(const Place<S>& place) {
-    const int chunk = (place.column + lane - first_column) / S::kSteps;
-    const ChunkInRing<Ring> cells(chunk, lane);
+  // Waits for the costs of a chunk; by the whole warp, for all chunks in turn.
+  __device__ __forceinline__ void await(int chunk) {
     if (kBackward) {
 #pragma unroll 1
       for (; awaited >= (chunk - S::kSkewChunks) >> 1; --awaited)
@@ -41,13 +39,24 @@ struct ProductTile {
 #pragma unroll 1
       for (; awaited <= chunk / kBatchGroups; ++awaited) ring.filled[Ring::slot(awaited)].wait(awaited / Ring::kBatches);
     }
+  }
+  __device__ __forceinline__ void read(const ChunkInRing<Ring>& cells) {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       const float2 two = cells.two_rows(ring, t);
       costs[0][t] = two.x;
       costs[1][t] = two.y;
     }
-    reach = greater(ring.reach_of(cells.column(0)), ring.reach_of(cells.column(S::kSteps - 1)));
+  }
+  __device__ __forceinline__ float reach_of(const ChunkInRing<Ring>& cells) const {
+    return greater(ring.reach_of(cells.column(0)), ring.reach_of(cells.column(S::kSteps - 1)));
+  }
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    const int chunk = (place.column + lane - first_column) / S::kSteps;
+    await(chunk);
+    const ChunkInRing<Ring> cells(chunk, lane);
+    read(cells);
+    reach = reach_of(cells);
     if (!kBackward && chunk % kBatchGroups == kBatchGroups - 1) ring.released[Ring::slot(chunk / kBatchGroups)].arrive();
   }
   __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }

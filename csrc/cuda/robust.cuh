@@ -275,9 +275,9 @@ struct RobustFlow {
 // strip below hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell,
 // `column(t, handed)` every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
 // cell, where E is 1, may be here.
-template <bool kGeneral, class S, class Shares, class Cell, class Column>
+template <bool kGeneral, class S, class Where, class Shares, class Cell, class Column>
 __device__ __forceinline__ void sweep_robust_reversed(
-    Shares&& weights, const Extent& extent, const Place<S>& place, int lane, int end_row, int end_step,
+    Shares&& weights, const Extent& extent, const Where& place, int lane, int end_row, int end_step,
     const typename S::Scalar (&below)[S::kSteps], RobustFlow<S>& flow, Cell&& cell, Column&& column) {
   using T = typename S::Scalar;
 #pragma unroll
