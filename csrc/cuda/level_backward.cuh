@@ -132,7 +132,7 @@ __device__ void level_backward(
   const T scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
   const auto* const kept = reinterpret_cast<const typename Numbers::Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
-  if (__all_sync(kAllLanes, pair.is_shallow || !accepted))
+  if (pair.all_shallow())
     level_sweep_back<typename Numbers::Shallow>(pair, table, kept, words, scale, dx, dy);
   else
     level_sweep_back<typename Numbers::Deep>(pair, table, kept, words, scale, dx, dy);

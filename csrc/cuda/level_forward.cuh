@@ -64,9 +64,8 @@ __device__ void level_forward(
     Word* const kept =
         saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
     const int words = (kRows + 1) * pair.lanes;
-    const double last = __all_sync(kAllLanes, pair.is_shallow || !pair.fits)
-                            ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
-                            : level_sweep<typename Numbers::Deep>(pair, kept, words);
+    const double last = pair.all_shallow() ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
+                                           : level_sweep<typename Numbers::Deep>(pair, kept, words);
     accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
     if (accepted) {
       const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);

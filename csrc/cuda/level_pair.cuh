@@ -1,9 +1,11 @@
 // A warp's pairs in the level engine (level.cuh), and a lane's part of its pair.
 //
-// A pair has `lanes` lanes of a warp, 4, 8, 16 or 32; a lane owns K = kRows rows, all its columns, and is at column t - l in step
+// A pair has `lanes` lanes of a warp, 8, 16 or 32; a lane owns K = kRows rows, all its columns, and is at column t - l in step
 // t, l being its number among the pair's lanes. So there are no strips, and several short pairs in a warp. Steps come in chunks
 // of kSteps: what backward computes again at once.
 #pragma once
+
+#include <type_traits>
 
 #include "level.cuh"
 #include "tile.cuh"
@@ -67,7 +69,8 @@ struct LevelPair {
   T* window;              // y at the lane's columns: of step t at t
   int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
-  bool fits, is_shallow;  // whether a wanted pair's costs are within what weights can hold, and shallow ones
+  T deepest;              // exponent of the pair, in size
+  bool fits;              // whether the pair is wanted, and its costs are within what weights can hold
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
   __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
@@ -113,13 +116,18 @@ struct LevelPair {
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
-    const T widest = greater(highest - y_lowest, y_highest - lowest), deepest = widest * widest;
+    const T widest = greater(highest - y_lowest, y_highest - lowest);
+    deepest = widest * widest;
     fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
-    is_shallow = deepest <= Numbers::Shallow::kDeepest;
     __syncwarp();
   }
   __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {
     return first_pair + threadIdx.x / layout.lanes < problem.batch;
+  }
+  // Whether shallow weights suffice for all of the warp's pairs.
+  __device__ __forceinline__ bool all_shallow() const {
+    if constexpr (std::is_same_v<typename Numbers::Shallow, typename Numbers::Deep>) return true;
+    return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
   }
   __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
