@@ -1,4 +1,5 @@
-"""What PyTorch offers around autograd beside torch.func: checkpoints, hooks on saved tensors, torch.autograd.functional."""
+"""What PyTorch offers around autograd beside torch.func: checkpoints, hooks on saved tensors, torch.autograd.functional,
+torch.jit.trace."""
 
 import pytest
 import torch
@@ -112,3 +113,17 @@ def test_products_with_third_derivatives_are_linear_in_their_directions(device):
     torch.testing.assert_close(derivative, product(along).detach())
     with pytest.raises(RuntimeError, match="up to the third order"):
         torch.autograd.grad(product(direction).square().sum(), (direction, x))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_traces_are_right_without_gradients_and_an_error_with_them(device, name):
+    """PyTorch would put the example's own tensors in the place of an autograd.Function's."""
+    x, y = series(device)
+    with torch.no_grad():
+        traced = torch.jit.trace(FUNCTIONS[name], (x, y))
+        torch.testing.assert_close(traced(x.cos(), y.sin()), FUNCTIONS[name](x.cos(), y.sin()))
+    if name not in ("alignment", "sharp"):
+        with pytest.raises(RuntimeError, match=r"no gradients under torch\.jit\.trace"):
+            torch.jit.trace(FUNCTIONS[name], (x, y))
