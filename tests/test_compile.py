@@ -69,8 +69,8 @@ LOSSES = {
     "soft_dtw": SoftDTW(0.5),
     "soft": SoftDTWDivergence(0.5, bandwidth=6),
     "sharp": SoftDTWDivergence(0.5, kind="sharp", cost="euclidean", warp_penalty=0.1),
-    "mean": SoftDTWDivergence(0.5, kind="mean", cost="cosine"),
-    "alignment": alignment_loss,
+    "mean": SoftDTWDivergence(0.5, kind="mean"),
+    "alignment": lambda *inputs: alignment_loss(*inputs, cost="cosine"),
     "cityblock": lambda *inputs: alignment_loss(*inputs, cost="cityblock"),
 }
 
