@@ -36,10 +36,11 @@ $(VENV)/docs.stamp: $(VENV)/package.stamp
 	touch $@
 endif
 
-# With pytest-xdist, in as many processes as JOBS says.
+# With pytest-xdist, in as many processes as JOBS says. worksteal leaves the tests of a file to one process as long as it
+# can, and with them what they share: what numba compiles, the oracle's answers, networks that were trained.
 JOBS ?= 2
 test: lint build
-	$(RUN) -m pytest $$($(RUN) -c "import importlib.util as u; print('-n $(JOBS)' if u.find_spec('xdist') else '')") $(ARGS)
+	$(RUN) -m pytest $$($(RUN) -c "import importlib.util as u; print('-n $(JOBS) --dist worksteal' if u.find_spec('xdist') else '')") $(ARGS)
 
 demo: build
 	$(RUN) examples/train_forecaster.py $(ARGS)

@@ -1,4 +1,5 @@
-"""What PyTorch offers around autograd beside torch.func: checkpoints, hooks on saved tensors, torch.autograd.functional."""
+"""What PyTorch offers around autograd beside torch.func: checkpoints, hooks on saved tensors, torch.autograd.functional,
+torch.jit.trace."""
 
 import pytest
 import torch
@@ -76,7 +77,7 @@ def test_what_is_saved_passes_through_hooks_once(device, name):
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-@pytest.mark.parametrize("name", [name for name in SECOND_ORDER if name not in ("alignment", "sharp")])
+@pytest.mark.parametrize("name", [name for name in SECOND_ORDER if name != "alignment"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_autograd_functional_agrees_with_itself(device, name):
     x, y = (tensor.detach() for tensor in series(device))
@@ -96,3 +97,33 @@ def test_autograd_functional_agrees_with_itself(device, name):
     product = torch.einsum("abcdef,def->abc", plain, x)
     torch.testing.assert_close(hvp(total, x, x)[1], product)
     torch.testing.assert_close(vhp(total, x, x)[1], product)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_products_with_third_derivatives_are_linear_in_their_directions(device):
+    """Which is what hvp makes use of: no derivative of the fourth order is in that of a direction."""
+    x, y = series(device)
+    (slope,) = torch.autograd.grad(FUNCTIONS["sharp"](x, y).sum(), x, create_graph=True)
+    direction, along = normal(3, 6, 2, seed=1).to(device).requires_grad_(), normal(3, 6, 2, seed=2).to(device)
+
+    def product(direction):
+        return torch.autograd.grad(slope, x, direction, create_graph=True)[0]
+
+    (derivative,) = torch.autograd.grad((product(direction) * along).sum(), direction)
+    torch.testing.assert_close(derivative, product(along).detach())
+    with pytest.raises(RuntimeError, match="up to the third order"):
+        torch.autograd.grad(product(direction).square().sum(), (direction, x))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_traces_are_right_without_gradients_and_an_error_with_them(device, name):
+    """PyTorch would put the example's own tensors in the place of an autograd.Function's."""
+    x, y = series(device)
+    with torch.no_grad():
+        traced = torch.jit.trace(FUNCTIONS[name], (x, y))
+        torch.testing.assert_close(traced(x.cos(), y.sin()), FUNCTIONS[name](x.cos(), y.sin()))
+    if name not in ("alignment", "sharp"):
+        with pytest.raises(RuntimeError, match=r"no gradients under torch\.jit\.trace"):
+            torch.jit.trace(FUNCTIONS[name], (x, y))

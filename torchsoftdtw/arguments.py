@@ -174,7 +174,8 @@ def _check_float_tensor(name, tensor):
 
 
 def _check_length(name, tensor, length):
-    if not 1 <= length <= LONGEST:
+    # A bound on a symbolic length would become one of the exported program; the ops look at the length themselves.
+    if length < 1 or (not torch.compiler.is_compiling() and length > LONGEST):
         raise ValueError(f"{name}: expected lengths from 1 to 2^28, got shape {tuple(tensor.shape)}")
 
 

@@ -112,8 +112,10 @@ def _pad(series, longest):
 
 
 def _largest(lengths):
-    # torch.compile takes max for symbolic sizes too, and, before PyTorch 2.13, sym_max for nothing else.
-    return functools.reduce(max if torch.compiler.is_dynamo_compiling() else torch.sym_max, lengths)
+    # torch.compile takes max for symbolic sizes too, and, before PyTorch 2.13, sym_max for nothing else. torch.jit.trace
+    # makes tensors of sizes, which sym_max refuses.
+    plain = torch.compiler.is_dynamo_compiling() or torch.jit.is_tracing()
+    return functools.reduce(max if plain else torch.sym_max, lengths)
 
 
 def _agree(length, other):

@@ -103,7 +103,13 @@ def _differentiable(name, op, tensors, gradients):
     def value_and_spans(*inputs):
         if torch.compiler.is_compiling():
             return in_graph(*inputs) if under_compiled_transform() else op(*inputs)
-        return under_func(*inputs) if under_transform() else Differentiable.apply(*inputs)
+        if under_transform():
+            return under_func(*inputs)
+        if not ops.wants_gradient(*inputs[:tensors], inputs[penalties]):
+            with torch._C._AutoDispatchBelowAutograd():
+                return op(*inputs)
+        ops.refuse_tracing()
+        return Differentiable.apply(*inputs)
 
     def registered(ctx, grad_value, _grad_spans):
         return differentiate(ctx, ctx.saved_tensors, grad_value)

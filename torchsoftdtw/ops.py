@@ -254,10 +254,20 @@ def require_build_for(like):
         )
 
 
+def refuse_tracing():
+    """Raise under torch.jit.trace, which would write down the example's tensors as constants of an autograd.Function."""
+    if torch.jit.is_tracing():
+        raise RuntimeError(
+            "torchsoftdtw has no gradients under torch.jit.trace, which PyTorch has deprecated: take torch.compile or "
+            "torch.export, or trace under torch.no_grad()"
+        )
+
+
 def value_of_series(*inputs):
     """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
     save = inputs[-1]
     if save:
+        refuse_tracing()
         return _OfSeries.apply(*inputs[:2], *inputs[2 + PER_PAIR - 2 : 2 + PER_PAIR], inputs)
     with torch._C._AutoDispatchBelowAutograd():
         return forward(*inputs)[0]
@@ -267,6 +277,7 @@ def value_of_cost(*inputs):
     """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
     save = inputs[-1]
     if save:
+        refuse_tracing()
         return _OfCost.apply(inputs[0], *inputs[1 + PER_PAIR - 2 : 1 + PER_PAIR], inputs)
     with torch._C._AutoDispatchBelowAutograd():
         return forward_from_cost(*inputs)[0]

@@ -157,7 +157,7 @@ class HessianProduct(_OfCost):
         if grad_alignment is not None and ctx.rest[0]:
             grad_cost = _plus(grad_cost, HessianProduct.apply(cost_matrix, grad_alignment, *options, False)[2])
         if grad_product is not None:
-            along_grad, third = ThirdOrderProduct.apply(cost_matrix, grad_product, tangent, *options)
+            along_grad, third = third_order_product(cost_matrix, grad_product, tangent, *options)
             grad_cost, grad_tangent = _plus(grad_cost, third), _plus(grad_tangent, along_grad)
         return HessianProduct.gradients(ctx, grad_cost, grad_tangent)
 
@@ -169,7 +169,7 @@ class HessianProduct(_OfCost):
         if tangent_tangent is not None:
             along, _, product_tangent = HessianProduct.apply(cost_matrix, tangent_tangent, *options, False)
         if cost_tangent is not None:
-            alignment_tangent, third = ThirdOrderProduct.apply(cost_matrix, cost_tangent, tangent, *options)
+            alignment_tangent, third = third_order_product(cost_matrix, cost_tangent, tangent, *options)
             along, product_tangent = _plus(along, inner(product, cost_tangent)), _plus(product_tangent, third)
         if not need_alignment:
             alignment_tangent = product.new_zeros((product.shape[0], 0, 0))
@@ -180,7 +180,11 @@ class HessianProduct(_OfCost):
 
 @folds_batches
 class ThirdOrderProduct(_OfCost):
-    """(cost_matrix, first, second, *options) -> H first, and the derivative of that along second."""
+    """(cost_matrix, first, second, *options) -> H first, and the derivative of that along second, T[first, second].
+
+    Both are linear in the directions, and T is symmetric, so that derivatives along these are products of the same kinds.
+    The cost matrix has to come through `_Last`, which refuses one along it.
+    """
 
     tensors = 3
 
@@ -190,15 +194,57 @@ class ThirdOrderProduct(_OfCost):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ThirdOrderProduct.keep(ctx, inputs, ())
+        ThirdOrderProduct.keep(ctx, inputs, output[:1])
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx, grad_along, grad_third):
+        (cost_matrix, first, second), options, _ = ThirdOrderProduct.kept(ctx)
+        grad_first = grad_second = None
+        if grad_along is not None:
+            grad_first = HessianProduct.apply(cost_matrix, grad_along, *options, False)[2]
+        if grad_third is not None:
+            grad_first = _plus(grad_first, third_order_product(cost_matrix, grad_third, second, *options)[1])
+            grad_second = third_order_product(cost_matrix, grad_third, first, *options)[1]
+        return ThirdOrderProduct.gradients(ctx, None, grad_first, grad_second)
+
+    @staticmethod
+    def jvp(ctx, _, first_tangent, second_tangent, *of_options):
+        (cost_matrix, first, second), options, (along,) = ThirdOrderProduct.kept_for_tangents(ctx, *of_options)
+        along_tangent, third_tangent = torch.zeros_like(along), None
+        if first_tangent is not None:
+            along_tangent, third_tangent = third_order_product(cost_matrix, first_tangent, second, *options)
+        if second_tangent is not None:
+            third_tangent = _plus(third_tangent, third_order_product(cost_matrix, first, second_tangent, *options)[1])
+        return along_tangent, third_tangent
+
+
+@folds_batches
+class _Last(torch.autograd.Function):
+    """The same tensor, without a derivative: an error for who asks for it, and only for them.
+
+    The function that the tensor goes into does not know: ctx.needs_input_grad says what requires a gradient, not whether
+    one is being computed. This one's backward pass runs where it is.
+    """
+
+    @staticmethod
+    def forward(cost_matrix):
+        return cost_matrix.view_as(cost_matrix)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
         raise RuntimeError(FOURTH_ORDER)
 
     @staticmethod
-    def jvp(ctx, *tangents):
+    def jvp(ctx, tangent):
         raise RuntimeError(FOURTH_ORDER)
+
+
+def third_order_product(cost_matrix, *rest):
+    return ThirdOrderProduct.apply(_Last.apply(cost_matrix), *rest)
 
 
 FOURTH_ORDER = (
@@ -263,9 +309,21 @@ def _differentiate_backward_from_cost(ctx, grad):
     )
 
 
+def _differentiate_third_order_product(ctx, *grads):
+    if ctx.needs_input_grad[0]:
+        raise RuntimeError(FOURTH_ORDER)
+    return ThirdOrderProduct.backward(ctx, *grads)
+
+
 torch.library.register_autograd("torchsoftdtw::backward", _differentiate_backward, setup_context=_keep_backward)
 torch.library.register_autograd(
     "torchsoftdtw::backward_from_cost", _differentiate_backward_from_cost, setup_context=_keep_backward_from_cost
 )
-for _name, _function in (("hessian_product", HessianProduct), ("third_order_product", ThirdOrderProduct)):
-    torch.library.register_autograd(f"torchsoftdtw::{_name}", _function.backward, setup_context=_function.setup_context)
+torch.library.register_autograd(
+    "torchsoftdtw::hessian_product", HessianProduct.backward, setup_context=HessianProduct.setup_context
+)
+torch.library.register_autograd(
+    "torchsoftdtw::third_order_product",
+    _differentiate_third_order_product,
+    setup_context=ThirdOrderProduct.setup_context,
+)
