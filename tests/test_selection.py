@@ -10,10 +10,18 @@ def test_the_cpu_has_one_kernel(n):
 
 
 def test_length_decides_before_batch():
-    assert select_kernel(selection.STENCIL_LONGEST) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST + 1) == "tiled"
+    several = selection.ALONE_BATCH + 1
+    assert select_kernel(selection.STENCIL_LONGEST, batch=several) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=several) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST + 1, batch=selection.STENCIL_BATCH) == "stencil"
     assert select_kernel(20_000, 30_000, batch=1, dim=8, dtype=torch.float64) == "tiled"
+
+
+def test_hardly_any_pairs_are_spread_over_more_blocks():
+    alone = selection.ALONE_BATCH
+    assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dtype=torch.float64) == "stencil"
 
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():

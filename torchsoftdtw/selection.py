@@ -17,6 +17,8 @@ MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and
 STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, however many pairs there are
 SEVERAL_DIMS = 8  # from so many on the same up to STENCIL_BATCH pairs ...
 SPREAD_BATCH = 256  # ... and with fewer dimensions up to so many
+STENCIL_LONGEST_ALONE = 256  # and of one dimension, where hardly any pairs would each be one warp's:
+ALONE_BATCH = 64  # up to so many
 WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
@@ -99,6 +101,8 @@ def plan(kernel, n, m, batch, dim, dtype, device):
         few_pairs = batch < (STENCIL_BATCH if dim >= SEVERAL_DIMS else SPREAD_BATCH)
         spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and few_pairs)
         longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
+        if dim == 1 and batch <= ALONE_BATCH and dtype != torch.float64:
+            longest = STENCIL_LONGEST_ALONE
         kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
