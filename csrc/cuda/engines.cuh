@@ -126,9 +126,8 @@ struct SavedLayout {
   template <class Engine>
   static typename Engine::Kept kept(const Problem<T>& problem, void* saved) {
     using Kept = typename Engine::Kept;
-    return saved == nullptr
-               ? Kept()
-               : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
+    return saved == nullptr ? Kept()
+                            : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
   }
   // What flows between strips in backward.
   static int64_t flow_bytes(const Problem<T>& problem) {

@@ -81,19 +81,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     }
   } else if (warp == blockDim.y - kCarriers) {
     if (first == 0 || first >= strips) return;
-    const Strip<S> above(extent, first - 1);
-    const Edge<S> edge = edges.of(pair, first - 1, above);
-    carry_in(rings[0], above.groups(), words + group - 1, lane, [&](int group_of_edge, EdgeSlot<S>& to) {
-      copy_in(edge, group_of_edge, to);
-    });
+    carry_edge_in(edges, extent, pair, first, rings[0], words + group - 1, lane);
   } else if (end < strips) {
-    const Strip<S> last(extent, end - 1);
-    const Edge<S> edge = edges.of(pair, end - 1, last);
-    carry_out(rings[block_strips], last.groups(), words + group, lane, [&](const EdgeSlot<S>& from, int group_of_edge) {
-      RobustTop<S> top;
-      top.read(from);
-      copy_out(top, edge, group_of_edge);
-    });
+    carry_edge_out(edges, extent, pair, end - 1, rings[block_strips], words + group, lane);
   }
 }
 

@@ -2,8 +2,8 @@
 // in shared memory, as those of teams do (team_forward.cuh), so this warp waits for no memory.
 #pragma once
 
+#include "edge_ring.cuh"
 #include "product_tile.cuh"
-#include "team_forward.cuh"
 
 namespace softdtw {
 

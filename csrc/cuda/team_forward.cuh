@@ -1,33 +1,9 @@
 // The team of a strip in forward (team.cuh): one warp prices cells, ahead of the one that sweeps.
 #pragma once
 
-#include "ring.cuh"
-#include "robust_strip.cuh"
+#include "edge_ring.cuh"
 
 namespace softdtw {
-
-// A group between the ring's slot, or the lane that has read it, and global memory.
-template <class S>
-__device__ __forceinline__ void copy_in(const Edge<S>& edge, int group, EdgeSlot<S>& slot) {
-  RobustTop<S> top;
-  top.read(edge, group, false);
-#pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) RobustTop<S>::write(slot.entries, t, Entry<typename S::Scalar>{top.m[t], top.s[t]});
-  slot.reference = top.reference;
-}
-template <class S>
-__device__ __forceinline__ void copy_out(const RobustTop<S>& top, const Edge<S>& edge, int group) {
-  static_assert(sizeof(typename S::Scalar) == 4);
-  float4* const entries = reinterpret_cast<float4*>(edge.group(group));
-#pragma unroll
-  for (int i = 0; i < S::kSteps / 4; ++i) {
-    const float* const m = top.m + 4 * i;
-    const float* const s = top.s + 4 * i;
-    entries[i] = make_float4(m[0], m[1], m[2], m[3]);
-    entries[S::kSteps / 4 + i] = make_float4(s[0], s[1], s[2], s[3]);
-  }
-  edge.references[group] = top.reference;
-}
 
 // What the cells of a stage cost, split (recurrence.h), and what m may rise by in every lane in a chunk.
 template <class S>
@@ -42,8 +18,6 @@ struct alignas(16) Prices {
 
 template <class S>
 using PriceRing = Ring<Prices<S>, kWarp, 2>;
-template <class S>
-using EdgeRing = Ring<EdgeSlot<S>>;
 
 // The chunks of a strip that forward sweeps.
 template <class S>

@@ -36,6 +36,18 @@ Problem<T> problem_of(const Pair<T>& pair) {
   return problem;
 }
 
+template <typename T>
+Gradient<T> gradient_of(const Pair<T>& pair) {
+  static const T one = 1;
+  Gradient<T> gradient;
+  gradient.value = pair.value;
+  gradient.grad_value = &one;
+  gradient.x = {pair.dx, pair.n, 1, 1};
+  gradient.y = {pair.dy, pair.m, 1, 1};
+  gradient.cost = {pair.alignment, pair.n * pair.m, pair.m, 1};
+  return gradient;
+}
+
 std::vector<double> memory_of(int64_t bytes) { return std::vector<double>(bytes / sizeof(double) + 8, -7e77); }
 
 template <class Engine, typename T>
@@ -76,13 +88,7 @@ bool run(const Pair<typename Engine::T>& pair) {
   if (!accepted || !keeps) return accepted;
 
   const typename Engine::Upwards flows(flowing.data(), 1, sizes);
-  const T one = 1;
-  Gradient<T> gradient;
-  gradient.value = pair.value;
-  gradient.grad_value = &one;
-  gradient.x = {pair.dx, pair.n, 1, 1};
-  gradient.y = {pair.dy, pair.m, 1, 1};
-  gradient.cost = {pair.alignment, pair.n * pair.m, pair.m, 1};
+  const Gradient<T> gradient = gradient_of(pair);
   for (int strip = strips - 1; strip >= 0; --strip) {
     BackwardStrip job;
     job.pair = 0;
@@ -104,12 +110,7 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
     level_forward<T, kRows>(problem, layout, 0, reinterpret_cast<T*>(shared.data()), pair.value, kept, stride, &verdict);
   });
   if (verdict == Verdict::kRejected || !keeps) return verdict == Verdict::kAccepted;
-  const T one = 1;
-  Gradient<T> gradient;
-  gradient.value = pair.value;
-  gradient.grad_value = &one;
-  gradient.x = {pair.dx, pair.n, 1, 1};
-  gradient.y = {pair.dy, pair.m, 1, 1};
+  const Gradient<T> gradient = gradient_of(pair);
   Warp::the_one().run([&] {
     level_backward<T, kRows>(problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &verdict);
   });
