@@ -23,7 +23,8 @@ WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
 TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
-TILED_FOUR_ROWS = 1024  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise
+TILED_FOUR_ROWS = 8192  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise ...
+TILED_FOUR_ROWS_ALONE = 1024  # ... and of a pair alone
 FLOAT64_ROWS = 2
 # From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
@@ -117,7 +118,7 @@ def rows_per_thread(kernel, n, batch, dim, dtype):
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
-    return 4 if strips >= TILED_FOUR_ROWS else 2
+    return 4 if strips >= (TILED_FOUR_ROWS_ALONE if batch == 1 else TILED_FOUR_ROWS) else 2
 
 
 def by_products(kernel, cost, dim, dtype):
