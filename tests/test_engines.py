@@ -1,8 +1,8 @@
 """The engines of stencil and tiled: where either could lose a number.
 
 The cases lie on both sides of the linear engine's range and at its border, or make the table rise and fall so fast that an
-exponent which several cells share could not hold them. In tiled the robust engine computes all of them, in stencil those that
-the level engine gives up. The linear one, which wants many pairs, meets them in test_emulation.py, and others in
+exponent which several cells share could not hold them. In tiled the robust engine computes all of them, in stencil those
+that the level engine gives up. The linear one, which wants many pairs, meets them in test_emulation.py, and others in
 test_many_pairs.py.
 
 The bounds are those of test_accuracy in float32. In float64, E may be off by the oracle's own roundings of numbers as large
