@@ -15,6 +15,7 @@ from cases import normal, numpy64
 from emulation.build import build
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, with_spike
 
+from torchsoftdtw import saved_state
 from torchsoftdtw.saved_state import LONGEST_LEVEL, LONGEST_LINEAR
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
@@ -55,6 +56,8 @@ def strips(tmp_path_factory):
     library = ctypes.CDLL(str(build(tmp_path_factory.mktemp("emulation"), COMPILER)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
+    library.level_bytes.restype = ctypes.c_int64
+    library.level_bytes.argtypes = [*(ctypes.c_int64,) * 3, ctypes.c_bool]
     return library
 
 
@@ -189,6 +192,16 @@ def test_the_linear_engine_gives_up_where_robust_is_faster(strips):
     costly_row = with_spike(noise[0][None], 30, 15)[0]
     assert run(strips, "linear_of_float32", 1.0, x=costly_row, y=noise[1], keeps=False) is None
     assert run(strips, "linear_of_float64", 1.0, x=costly_row, y=noise[1], keeps=False) is not None
+
+
+def test_saved_state_mirrors_the_level_engines_layout(strips):
+    for dtype in (torch.float32, torch.float64):
+        for batch in (1, 1023, 1024, 2047, 2048, 4095, 4096, 100_000):
+            for n in (1, 4, 31, 32, 33, 64, 100, 128, 129, 192, 256, 257, 384, 511, 512, 513):
+                for m in (1, 2, 8, 9, 100, 987, 988, 989, 1499):
+                    keeps = strips.level_bytes(batch, n, m, dtype == torch.float64)
+                    assert saved_state._level_applies(n, m) == (keeps >= 0), (n, m)
+                    assert keeps in (-1, saved_state._level(batch, n, m, dtype)), (dtype, batch, n, m)
 
 
 @pytest.mark.parametrize("engine", LEVEL)

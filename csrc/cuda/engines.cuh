@@ -76,8 +76,7 @@ using LinearEngineFor = std::conditional_t<
 // Whether the linear engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool linear_applies(const Problem<T>& problem) {
-  if (level_applies(problem)) return false;
-  if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
+  if (level_applies(problem) || !is_plain(problem)) return false;
   if (problem.n + problem.m >= kLongestLinear || problem.m < kNarrowestLinear) return false;
   constexpr int64_t kRobustRows = Shape<T, 4>::kStripRows, kRows = LinearEngineFor<T>::S::kStripRows;
   const int64_t strips = (problem.n + kRows - 1) / kRows, robust_strips = (problem.n + kRobustRows - 1) / kRobustRows;

@@ -15,7 +15,7 @@ namespace softdtw {
 // How pairs of a problem are laid out. Mirrored in torchsoftdtw/saved_state.py.
 struct LevelLayout {
   static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
-  static constexpr int kAhead = 2;                  // columns
+  static constexpr int kAhead = 3;                  // columns that ColumnsAhead reads at most beyond those of a sweep
   static constexpr int kFewestWarps = 1024;         // that fill the machine
   int lanes, rows;                                  // of a pair, of a lane
   int chunks;                                       // of a pair of the problem's full length
@@ -49,9 +49,8 @@ constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kM
 // Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
 template <typename T>
 bool level_applies(const Problem<T>& problem) {
-  if (!is_univariate(problem)) return false;
-  if (problem.bandwidth >= 0 || problem.bandwidths || problem.warp_penalty != 0 || problem.warp_penalties) return false;
-  return problem.n <= kMostLevelRows && problem.n + problem.m <= kLongestLevel;
+  return is_univariate(problem) && is_plain(problem) && problem.n <= kMostLevelRows &&
+         problem.n + problem.m <= kLongestLevel;
 }
 
 // Columns of a sweep in flight: more is more instructions than the caches hold.

@@ -244,5 +244,10 @@ template <typename T>
 bool is_univariate(const Problem<T>& problem) {
   return problem.cost == Cost::kSqEuclidean && problem.dim == 1;
 }
+// Without a band and without a penalty.
+template <typename T>
+bool is_plain(const Problem<T>& problem) {
+  return problem.bandwidth < 0 && !problem.bandwidths && problem.warp_penalty == 0 && !problem.warp_penalties;
+}
 
 }  // namespace softdtw

@@ -156,6 +156,18 @@ bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
 bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
 
+// What the level engine keeps of a pair for backward, in bytes; -1 where it does not take the problem.
+int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {
+  Problem<float> problem;
+  problem.batch = batch;
+  problem.n = n;
+  problem.m = m;
+  problem.dim = 1;
+  if (!level_applies(problem)) return -1;
+  const LevelLayout layout(problem);
+  return is_float64 ? layout.bytes_of_pair<double>() : layout.bytes_of_pair<float>();
+}
+
 // Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
 
