@@ -27,7 +27,8 @@ LEVEL = {
     "level_of_32_lanes": torch.float32,
     "level_of_32_lanes_of_float64": torch.float64,
 }
-DTYPES = ROBUST | LINEAR | LEVEL
+STEEP = {"steep_of_8_lanes": torch.float32, "steep_of_32_lanes": torch.float32}
+DTYPES = ROBUST | LINEAR | LEVEL | STEEP
 OF_MATRICES = ["robust_four", "linear_of_float64"]
 
 # The linear engine's range (linear.cuh), in exponents of 2: of costs that it takes, of costs whose series are surely near
@@ -122,6 +123,8 @@ def runs():
 def has_to_take(engine, pair, gamma):
     """Whether a patient linear or level engine has to take a pair; None where it may give it up."""
     lowest, highest = pair.costs.min() / gamma / log(2), pair.costs.max() / gamma / log(2)
+    if engine in STEEP:
+        return None
     if engine in LEVEL:
         used = pair.value / gamma / log(2) + TILT * (pair.rows + pair.columns)
         if used > LEVEL_RANGE + 1 or highest > 1001:

@@ -87,7 +87,8 @@ def _level(batch, n, m, dtype):
     fills = [_is_positive(batch * some_lanes + 1 - WARP * FEWEST_LEVEL_WARPS) for some_lanes in (16, 8)]
     lanes = torch.sym_max(lanes, WARP - 16 * fills[0] - 8 * fills[1])
     rows = 4 * _ceil_div(n, 4 * lanes)
-    return (_ceil_div(m + lanes - 1, STEPS) - 1) * (rows + 1) * lanes * dtype.itemsize
+    words = rows + (2 if dtype.itemsize == 4 else 1)
+    return (_ceil_div(m + lanes - 1, STEPS) - 1) * words * lanes * dtype.itemsize
 
 
 def _linear_applies(batch, n, m, dtype):

@@ -1,8 +1,11 @@
-// The level engine's kernels: one warp a block, which has several pairs if they are short (level_pair.cuh).
+// The kernels of the level engine and of the steep one, which computes what the other gives up: one warp a block, which has several
+// pairs if they are short (level_pair.cuh).
 #include "level.h"
 
 #include "level_backward.cuh"
 #include "level_forward.cuh"
+#include "steep_backward.cuh"
+#include "steep_forward.cuh"
 
 namespace softdtw {
 namespace {
@@ -22,8 +25,17 @@ template <typename T, int kRows>
 __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ LevelLayout layout, T* value, char* saved,
     int64_t stride, Verdict* verdicts) {
-  level_forward<T, kRows>(
-      problem, layout, first_pair_of_block(layout), reinterpret_cast<T*>(level_memory), value, saved, stride, verdicts);
+  T* const memory = reinterpret_cast<T*>(level_memory);
+  const int64_t first_pair = first_pair_of_block(layout);
+  Verdict verdict = Verdict::kRejected;
+  if (level_forward<T, kRows>(problem, layout, first_pair, memory, value, saved, stride)) verdict = Verdict::kAccepted;
+  if constexpr (sizeof(T) == 4) {
+    const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair), wanted = verdict == Verdict::kRejected;
+    if (steep_forward<kRows>(problem, layout, first_pair, exists && wanted, memory, value, saved, stride))
+      verdict = Verdict::kSteep;
+  }
+  const int64_t pair = first_pair + threadIdx.x / layout.lanes;
+  if (threadIdx.x % layout.lanes == 0 && pair < problem.batch) verdicts[pair] = verdict;
 }
 
 template <typename T, int kRows>
@@ -31,6 +43,15 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient,
     const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
   level_backward<T, kRows>(
+      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride,
+      verdicts);
+}
+
+template <int kRows>
+__global__ void __launch_bounds__(kWarp) steep_backward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
+  steep_backward<kRows>(
       problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(level_memory), saved, stride,
       verdicts);
 }
@@ -82,9 +103,15 @@ cudaError_t launch_level_backward(
     cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
-    return launch(
+    const cudaError_t error = launch(
         backward_kernel<T, rows()>, problem, layout, sizeof(LevelTable<T, rows()>), stream, problem, gradient, layout,
         saved, stride, verdicts);
+    if constexpr (sizeof(T) == 4)
+      if (error == cudaSuccess)
+        return launch(
+            steep_backward_kernel<rows()>, problem, layout, sizeof(SteepTable<rows()>), stream, problem, gradient, layout,
+            saved, stride, verdicts);
+    return error;
   });
 }
 

@@ -1,4 +1,4 @@
-// The level engine (level.cuh) as stencil calls it.
+// The level engine (level.cuh) as stencil calls it, and with it the steep one (steep.cuh).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "level_sweep.cuh"
-#include "verdict.cuh"
 
 namespace softdtw {
 
@@ -51,29 +50,27 @@ __device__ __forceinline__ double level_sweep(
   return last;
 }
 
+// Returns whether the lane's pair is taken.
 template <typename T, int kRows>
-__device__ void level_forward(
+__device__ bool level_forward(
     const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
-    int64_t stride, Verdict* verdicts) {
+    int64_t stride) {
   using Numbers = LevelNumbers<T>;
   using Word = typename Numbers::Word;
   const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair);
   const LevelPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
-  bool accepted = false;
-  if (__any_sync(kAllLanes, pair.fits)) {
-    Word* const kept =
-        saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
-    const int words = (kRows + 1) * pair.lanes;
-    const double last = pair.all_shallow() ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
-                                           : level_sweep<typename Numbers::Deep>(pair, kept, words);
-    accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
-    if (accepted) {
-      const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);
-      value[pair.pair] = static_cast<T>(exponent * problem.gamma_of(pair.pair) * kLn2);
-    }
+  if (!__any_sync(kAllLanes, pair.fits)) return false;
+  Word* const kept =
+      saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
+  const int words = (kRows + 1) * pair.lanes;
+  const double last = pair.all_shallow() ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
+                                         : level_sweep<typename Numbers::Deep>(pair, kept, words);
+  const bool accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
+  if (accepted) {
+    const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);
+    value[pair.pair] = static_cast<T>(exponent * problem.gamma_of(pair.pair) * kLn2);
   }
-  accepted = pair.any_of_pair(accepted);
-  if (pair.is_first_lane() && exists) verdicts[pair.pair] = accepted ? Verdict::kAccepted : Verdict::kRejected;
+  return pair.any_of_pair(accepted);
 }
 
 }  // namespace softdtw

@@ -32,10 +32,12 @@ struct LevelLayout {
     while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
     return lanes;
   }
-  // What forward keeps of a pair: its entries before every chunk but the first, whose start is known.
+  // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
+  // steep engine may have to keep something beside them.
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
-    return int64_t{chunks - 1} * (rows + 1) * lanes * sizeof(typename LevelNumbers<T>::Word);
+    const int words = rows + (sizeof(T) == 4 ? 2 : 1);
+    return int64_t{chunks - 1} * words * lanes * sizeof(typename LevelNumbers<T>::Word);
   }
   // Of y, for a pair's lanes, with what is read ahead at either end; so that the pairs of a warp are in banks of their own.
   __host__ __device__ int window() const {
@@ -57,7 +59,9 @@ bool level_applies(const Problem<T>& problem) {
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
-template <typename T, int kRows_>
+// kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
+// squares of their differences have to be multiplied with the factor.
+template <typename T, int kRows_, bool kIsScaled = true>
 struct LevelPair {
   using Numbers = LevelNumbers<T>;
   static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
@@ -69,7 +73,7 @@ struct LevelPair {
   int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
-  bool fits;              // whether the pair is wanted, and its costs are within what weights can hold
+  bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
   __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
@@ -90,19 +94,20 @@ struct LevelPair {
 
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    const T origin = columns.data[0];
-    factor = static_cast<T>(sqrt(problem.scale_of(pair)));
+    const T origin = kIsScaled ? columns.data[0] : T(0);
+    factor = static_cast<T>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
+    const T stretch = kIsScaled ? factor : T(1);
     T lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * factor;
+      x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
     }
     T* const own = memory + threadIdx.x / lanes * layout.window();
     for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
       const T y =
-          (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * factor;
+          (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * stretch;
       own[i] = y;
       y_lowest = lesser(y_lowest, y);  // with the origin
       y_highest = greater(y_highest, y);
@@ -117,7 +122,8 @@ struct LevelPair {
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = widest * widest;
-    fits = wanted && is_valid && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+    fits = wanted && is_valid &&
+           (!kIsScaled || (farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest));
     __syncwarp();
   }
   __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {

@@ -19,10 +19,19 @@ struct DeviceMath<float> {
     return r;
   }
   __device__ static __forceinline__ float power(float whole) { return exp2(whole); }
-  // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
-  __device__ static __forceinline__ float reciprocal(float a) {
+  __device__ static __forceinline__ float log2(float a) {
+    float r;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  __device__ static __forceinline__ float rough_reciprocal(float a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
+  __device__ static __forceinline__ float reciprocal(float a) {
+    const float r = rough_reciprocal(a);
     return fmaf(fmaf(-a, r, 1.0f), r, r);
   }
   __device__ static __forceinline__ float sqrt(float a) {

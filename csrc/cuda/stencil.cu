@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) ste
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
   if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kAccepted;
-  if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] == Verdict::kAccepted) return;
+  if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_forward(value, pair);
   if (threadIdx.x == 0) words[warp] = 0;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) st
   __shared__ Progress words[kMostWarps];
   const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
-  if (verdicts != nullptr && (verdicts[pair] == Verdict::kAccepted) != Engine::kIsLinear) return;
+  if (verdicts != nullptr && verdicts[pair] != (Engine::kIsLinear ? Verdict::kAccepted : Verdict::kRejected)) return;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return invalid_backward(problem, gradient, pair);
   if (threadIdx.x == 0) words[warp] = 0;

@@ -1,8 +1,8 @@
-// What an engine that may give pairs up says of each; robust.cuh computes what the one before it has rejected.
+// What the engines that may give pairs up say of each: which of them has taken it, or that robust.cuh is to compute it.
 #pragma once
 
 namespace softdtw {
 
-enum class Verdict : int { kAccepted, kRejected };
+enum class Verdict : int { kAccepted, kRejected, kSteep };  // kAccepted: by the first engine, linear or level
 
 }  // namespace softdtw

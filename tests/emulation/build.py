@@ -38,6 +38,7 @@ def _arithmetic(text):
     flushed = exact + "float r = exact < 0.7 ? __double2float_rz(exact) : exact;\n    if (r < 1.17549435e-38f) r = 0;\n"
     text = re.sub(r'float r;\n *asm\("ex2.*\n', flushed, text)
     text = re.sub(r'float r;\n *asm\("rcp.*\n', "float r = 1 / a;\n", text)
+    text = re.sub(r'float r;\n *asm\("lg2.*\n', "float r = std::log2(a);\n", text)
     return re.sub(r'float r;\n *asm\("sqrt.*\n', "float r = std::sqrt(a);\n", text)
 
 

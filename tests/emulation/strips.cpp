@@ -1,9 +1,13 @@
 // The strips of a pair, one after the other in one emulated warp, for tests/test_emulation.py.
 #include "warp.h"
 
+#include <type_traits>
+
 #include "csrc/cuda/engines.cuh"
 #include "csrc/cuda/level_backward.cuh"
 #include "csrc/cuda/level_forward.cuh"
+#include "csrc/cuda/steep_backward.cuh"
+#include "csrc/cuda/steep_forward.cuh"
 
 namespace softdtw {
 namespace {
@@ -98,38 +102,50 @@ bool run(const Pair<typename Engine::T>& pair) {
   return true;
 }
 
-template <typename T, int kRows>
+// As level.cu has it, of one of the two engines. T is float for the steep one.
+template <typename T, int kRows, bool kIsSteep>
 bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
+  using Table = std::conditional_t<kIsSteep, SteepTable<kRows>, LevelTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
   const int64_t stride = layout.template bytes_of_pair<T>();
   std::vector<double> memory = memory_of(keeps ? stride : 0),
-                      shared = memory_of(sizeof(LevelTable<T, kRows>) + kWarp / layout.lanes * layout.window() * sizeof(T));
+                      shared = memory_of(sizeof(Table) + kWarp / layout.lanes * layout.window() * sizeof(T));
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
-  Verdict verdict;
+  T* const window = reinterpret_cast<T*>(shared.data());
+  Verdict verdict = Verdict::kRejected;
   Warp::the_one().run([&] {
-    level_forward<T, kRows>(problem, layout, 0, reinterpret_cast<T*>(shared.data()), pair.value, kept, stride, &verdict);
+    bool taken;
+    if constexpr (kIsSteep)
+      taken = steep_forward<kRows>(problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
+    else
+      taken = level_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
+    if (threadIdx.x == 0 && taken) verdict = kIsSteep ? Verdict::kSteep : Verdict::kAccepted;
   });
-  if (verdict == Verdict::kRejected || !keeps) return verdict == Verdict::kAccepted;
+  if (verdict == Verdict::kRejected || !keeps) return verdict != Verdict::kRejected;
   const Gradient<T> gradient = gradient_of(pair);
+  char* const table = reinterpret_cast<char*>(shared.data());
   Warp::the_one().run([&] {
-    level_backward<T, kRows>(problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &verdict);
+    if constexpr (kIsSteep)
+      steep_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+    else
+      level_backward<T, kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
   });
   return true;
 }
 
-template <typename T>
+template <typename T, bool kIsSteep = false>
 bool run_level(const Pair<T>& pair, int lanes) {
   const Problem<T> problem = problem_of(pair);
   const LevelLayout layout(pair.n, pair.m, lanes);
   switch (layout.rows) {
     case 4:
-      return run_level_of<T, 4>(problem, layout, pair);
+      return run_level_of<T, 4, kIsSteep>(problem, layout, pair);
     case 8:
-      return run_level_of<T, 8>(problem, layout, pair);
+      return run_level_of<T, 8, kIsSteep>(problem, layout, pair);
     case 12:
-      return run_level_of<T, 12>(problem, layout, pair);
+      return run_level_of<T, 12, kIsSteep>(problem, layout, pair);
     case 16:
-      return run_level_of<T, 16>(problem, layout, pair);
+      return run_level_of<T, 16, kIsSteep>(problem, layout, pair);
   }
   return false;
 }
@@ -155,6 +171,8 @@ bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<do
 bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
 bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
+bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, true>(*pair, 8); }
+bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, true>(*pair, 32); }
 
 // What the level engine keeps of a pair for backward, in bytes; -1 where it does not take the problem.
 int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {

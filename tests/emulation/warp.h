@@ -39,6 +39,7 @@ struct int2 {
 };
 inline int2 make_int2(int x, int y) { return {x, y}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 
 class Warp {
@@ -110,8 +111,9 @@ To bit_cast_to(From from) {
 }
 
 template <class T>
-T __shfl_sync(unsigned, T value, int lane) {
-  return bit_cast_to<T>(Warp::the_one().meet(bit_cast_to<uint64_t>(value))[lane & 31]);
+T __shfl_sync(unsigned, T value, int lane, int width = Warp::kLanes) {
+  const int from = (threadIdx.x & ~(width - 1)) + (lane & (width - 1));
+  return bit_cast_to<T>(Warp::the_one().meet(bit_cast_to<uint64_t>(value))[from]);
 }
 template <class T>
 T __shfl_up_sync(unsigned lanes, T value, int by, int width = Warp::kLanes) {

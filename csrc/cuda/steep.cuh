@@ -1,0 +1,203 @@
+// The steep engine: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the level engine gives up,
+// whose entries fall by hundreds of binary orders a cell. No band, no penalty.
+//
+// Unlike robust's (robust.cuh), m is no whole number but one of eighths: it rises by the cost as it stands, and what rounding m
+// loses goes to s, where it is a factor near 1. So a cost need not be split, and takes no exponential. Of a cell with the
+// predecessors d, u, l
+//     low = min(m_d, m_u, m_l),   m = fl(low + cost),   rest = low + cost - m,
+//     s = (s_d 2^(low - m_d) + s_u 2^(low - m_u) + s_l 2^(low - m_l)) 2^-rest.
+// All m are in [2^20, 2^21), where float32's last place is an eighth: differences of two of them are exact, so `rest` is, and it is
+// at most 2^-4. Pairs are laid out as the level engine's (level_pair.cuh), without strips. m is relative to a whole number of
+// the lane's own, its reference, which is renewed with every chunk, and every s is brought back to [1, 2) then. In between a
+// number passes kSteps columns and the lanes' rows, over fewer than 2^60 paths, so s does not overflow; and it stays above 1/2.
+//
+// What leaves that range is looked for after every chunk: an m of a row that is too large then, or one from the lane above that was
+// too small at any time, gives the pair up. An m that was too large in between, but is not any more, is of no account: a row's m
+// falls in one step by far more than the 150 binary orders that float32 can add, or by so little that it is still too large.
+#pragma once
+
+#include "level_sweep.cuh"
+
+namespace softdtw {
+
+// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to kMostOfS above it, which is log2(s) before one at
+// most.
+constexpr float kSteepLeast = 1048576, kSteepMost = 2097152, kSteepFloor = 1310720, kMostOfS = 64;
+constexpr float kDeepestFall = 8388608;  // references differ by less than 2^24, so that float32 holds what they differ by
+
+// 2^-a for |a| <= 2^-4, to 2.6e-8: least squares with Chebyshev's weight.
+__device__ __forceinline__ float power_of_rest(float a) {
+  const float sum = DeviceMath<float>::fma(DeviceMath<float>::fma(a, -0.05548893f, 0.24025781f), a, -0.69314724f);
+  return DeviceMath<float>::fma(sum, a, 1.0f);
+}
+
+// How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
+// [kSteepFloor, kSteepMost), s in [1, 2). An unreachable cell is beyond all others.
+struct SteepWords {
+  static constexpr int kCodes = 4;  // of units: 1, 4 and 16
+  static constexpr float kMost = 65000, kFarthest = 65500;  // units: of an entry, of an unreachable cell
+  static constexpr unsigned kRounder = 0x4b400000u;         // the bits of Whole<float>::rounder
+  int code;
+
+  __device__ __forceinline__ static SteepWords of(float highest) {
+    return {(highest >= kSteepFloor + kMost) + (highest >= kSteepFloor + 4 * kMost)};
+  }
+  __device__ __forceinline__ float unit() const { return __uint_as_float((127u + 2 * code) << 23); }
+  __device__ __forceinline__ float per_unit() const { return __uint_as_float((127u - 2 * code) << 23); }
+
+  __device__ __forceinline__ int pack(const Entry<float>& entry) const {
+    const float m = fminf((entry.m - kSteepFloor) * per_unit(), kFarthest), shifted = m + Whole<float>::rounder;
+    const float rest =
+        DeviceMath<float>::fma(DeviceMath<float>::log2(entry.s), -per_unit(), m - (shifted - Whole<float>::rounder));
+    const unsigned whole = static_cast<unsigned>(__float_as_int(shifted)) << 16;
+    return static_cast<int>(whole + __float_as_uint(DeviceMath<float>::fma(rest, 65536.0f, Whole<float>::rounder)));
+  }
+  // s is in (2^-unit, 1].
+  __device__ __forceinline__ Entry<float> unpack(int word) const {
+    const unsigned bits = static_cast<unsigned>(word) - kRounder + (2u << 16);  // nothing is below -2
+    const float whole = __uint_as_float(0x4b000000u | bits >> 16) - (8388608.0f + 2.0f);
+    const float fraction = 1.0f - __uint_as_float(0x3f800000u | (bits & 0xffffu) << 7);
+    return {whole > kMost + 100 ? Unreachable<float>::value : DeviceMath<float>::fma(whole, unit(), kSteepFloor), DeviceMath<float>::exp2(fraction * unit())};
+  }
+};
+
+// A cell, in three parts: what its cost and the m of its predecessors say,
+struct SteepCell {
+  float m, left, diag, up, rest;  // the powers of two of the sum, and 2^-rest
+
+  // The cost is in the unit of `scale`.
+  __device__ __forceinline__ SteepCell(
+      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, float cost, float scale) {
+    const float low = fminf(fminf(left_.m, diag_.m), up_.m);
+    m = DeviceMath<float>::fma(cost, scale, low);
+    rest = power_of_rest(DeviceMath<float>::fma(cost, scale, -(m - low)));
+    left = DeviceMath<float>::exp2(low - left_.m);
+    diag = DeviceMath<float>::exp2(low - diag_.m);
+    up = DeviceMath<float>::exp2(low - up_.m);
+  }
+  // the entry,
+  __device__ __forceinline__ Entry<float> entry(
+      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_) const {
+    const float both = DeviceMath<float>::fma(diag_.s, diag, left_.s * left);
+    return {m, DeviceMath<float>::fma(up_.s, up, both) * rest};
+  }
+  // and the same with the shares of E that its predecessors get.
+  __device__ __forceinline__ Entry<float> entry(
+      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, Weights<float>& weights) const {
+    const float from_left = left_.s * left, from_up = up_.s * up;
+    const float sum = DeviceMath<float>::fma(diag_.s, diag, from_left) + from_up;
+    const float inverse = DeviceMath<float>::rough_reciprocal(sum);  // the diagonal predecessor gets what the others leave: no share is lost
+    weights = {from_up * inverse, from_left * inverse};
+    return {m, sum * rest};
+  }
+};
+
+// A lane between two columns.
+template <int kRows>
+struct SteepState {
+  using Pair = LevelPair<float, kRows, false>;
+  Entry<float> left[kRows];  // its rows at the column it has just left
+  Entry<float> diag;         // the row above them, one column before
+  int reference = -static_cast<int>(kSteepFloor);
+  float above = 0;                   // what the reference of the lane above exceeds its own by
+  float lowest_above = kSteepFloor;  // m from the lane above since the last renewal, or less
+  float highest = kSteepFloor;       // m of its rows after the last renewal, or more
+  bool is_exact = true;
+
+  __device__ __forceinline__ void start(bool is_first_lane) {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) left[k] = {Unreachable<float>::value, 1};
+    diag = {is_first_lane ? kSteepFloor : Unreachable<float>::value, 1};
+  }
+  // A column, with y there. kMayEnter: the lane may be left of the table still. `visit(k, cell, diag, up, left)` returns the entry.
+  template <bool kMayEnter, class Visit>
+  __device__ __forceinline__ void step(const Pair& pair, float y, bool has_entered, Visit&& visit) {
+    const float handed = __shfl_up_sync(kAllLanes, left[kRows - 1].m, 1, pair.lanes);
+    Entry<float> up = {handed + above, __shfl_up_sync(kAllLanes, left[kRows - 1].s, 1, pair.lanes)};
+    if (pair.is_first_lane()) up.m = Unreachable<float>::value;
+    if (kMayEnter && up.m < kSteepFloor && up.m > -kDeepestFall) {
+      fall(floorf(up.m - kSteepFloor));
+      up.m = handed + above;
+    }
+    lowest_above = fminf(lowest_above, up.m);
+    Entry<float> upper_left = diag;
+    diag = up;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const Entry<float> own = left[k];
+      const float difference = pair.x[k] - y;
+      up = visit(k, SteepCell(upper_left, up, own, difference * difference, pair.factor), upper_left, up, own);
+      if (kMayEnter && !has_entered) up = {Unreachable<float>::value, 1};
+      upper_left = own;
+      left[k] = up;
+    }
+  }
+  // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them. kMayEnter: of the
+  // pair's lanes the first `entered` have entered the table; the others take over the reference of the last of these.
+  template <bool kMayEnter>
+  __device__ __forceinline__ void renew(const Pair& pair, int entered) {
+    constexpr float kDead = Unreachable<float>::value / 2;
+    float lowest = diag.m;
+    highest = kSteepFloor;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      lowest = fminf(lowest, left[k].m);
+      highest = fmaxf(highest, kMayEnter && left[k].m >= kDead ? kSteepFloor : left[k].m);
+    }
+    const bool is_reached = !kMayEnter || lowest < kDead;
+    const float by = is_reached ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
+    is_exact = is_exact && highest < kSteepMost && highest - by < kSteepMost && lowest_above >= kSteepLeast;
+    highest -= by;
+    reference += static_cast<int>(by);
+    renew(diag, by);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) renew(left[k], by);
+    if (kMayEnter) {
+      const int nearest = __shfl_sync(kAllLanes, reference, max(entered - 1, 0), pair.lanes);
+      if (!is_reached) reference = nearest;
+    }
+    look_above(pair);
+  }
+  __device__ __forceinline__ static void renew(Entry<float>& entry, float by) {
+    normalise(entry);
+    entry.m -= by;
+  }
+  // Brings m to a lower reference, where far better entries come from the lane above: at first there may be only one column
+  // to come from, and then there are two.
+  __device__ __forceinline__ void fall(float by) {
+    reference += static_cast<int>(by);
+    above -= by;
+    diag.m -= by;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) left[k].m -= by;
+  }
+  __device__ __forceinline__ void look_above(const Pair& pair) {
+    above = static_cast<float>(__shfl_up_sync(kAllLanes, reference, 1, pair.lanes) - reference);
+    lowest_above = kSteepFloor;
+  }
+  // In the layout of LevelLayout::bytes_of_pair.
+  static constexpr int kWords = kRows + 2;
+  __device__ __forceinline__ void keep(int* words, int lanes) const {
+    const SteepWords as = SteepWords::of(highest);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) words[k * lanes] = as.pack(left[k]);
+    words[kRows * lanes] = as.pack(diag);
+    words[(kRows + 1) * lanes] = reference * SteepWords::kCodes + as.code;
+  }
+  __device__ __forceinline__ void take(const Pair& pair, const int (&words)[kWords]) {
+    const SteepWords as{words[kRows + 1] & (SteepWords::kCodes - 1)};
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) left[k] = as.unpack(words[k]);
+    diag = as.unpack(words[kRows]);
+    reference = (words[kRows + 1] - as.code) / SteepWords::kCodes;
+    look_above(pair);
+  }
+};
+
+// Whether lanes are still left of the table in a chunk, or have just entered it.
+template <int kRows>
+__device__ __forceinline__ bool may_enter(const LevelPair<float, kRows, false>& pair, int chunk) {
+  return (chunk - 1) * LevelLayout::kSteps < pair.lanes - 1;
+}
+
+}  // namespace softdtw

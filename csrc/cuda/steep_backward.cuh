@@ -1,0 +1,148 @@
+// One warp computes its pairs' gradients with the steep engine (steep.cuh): chunk by chunk from the last one, the entries again
+// from their snapshot, the shares that E flows back in into shared memory, then (3), (4) and (5) in one reversed sweep.
+#pragma once
+
+#include "steep.cuh"
+#include "strip_gradient.cuh"
+#include "verdict.cuh"
+
+namespace softdtw {
+
+// A chunk's shares, a lane's own. Dynamic shared memory, with the windows behind it.
+template <int kRows>
+struct SteepTable {
+  float4 shares[LevelLayout::kSteps][kRows / 2][kWarp];  // of two rows: up, left
+
+  __device__ __forceinline__ void store(int t, const Weights<float> (&weights)[kRows]) {
+#pragma unroll
+    for (int k = 0; k < kRows; k += 2)
+      shares[t][k / 2][threadIdx.x] = make_float4(weights[k].up, weights[k].left, weights[k + 1].up, weights[k + 1].left);
+  }
+  __device__ __forceinline__ void load(int t, Weights<float> (&weights)[kRows]) const {
+#pragma unroll
+    for (int k = 0; k < kRows; k += 2) {
+      const float4 two = shares[t][k / 2][threadIdx.x];
+      weights[k] = {two.x, two.y};
+      weights[k + 1] = {two.z, two.w};
+    }
+  }
+};
+
+// A lane between two columns of the reversed sweep: shares of E on their way.
+template <int kRows>
+struct SteepFlow {
+  float left[kRows] = {};  // to the rows at the coming column
+  float diag[kRows] = {};  // to the rows above them, there
+  float handed = 0;        // from the lane's first row to the lane above, at the column it has just left
+  float rows[kRows] = {};  // sums of E (x - y)
+  float column = 0;        // of the column it has just left and all rows below
+
+  // A column, with y there. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose E is 1;
+  // otherwise -1. kMayEnter: the lane may have left the table, and no cell may have an E.
+  template <bool kMayEnter>
+  __device__ __forceinline__ void step(
+      const LevelPair<float, kRows, false>& pair, float y, const Weights<float> (&weights)[kRows], bool has_entered,
+      int end_row) {
+    float from_below = __shfl_down_sync(kAllLanes, handed, 1, pair.lanes);
+    float sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
+    if (pair.is_last_lane()) from_below = 0, sum = 0;
+#pragma unroll
+    for (int k = kRows - 1; k >= 0; --k) {
+      float e = left[k] + from_below;
+      if (kMayEnter && k == end_row) e = 1;
+      if (kMayEnter && !has_entered) e = 0;
+      const Weights<float> share = weights[k];
+      left[k] = share.left * e;
+      from_below = DeviceMath<float>::fma(share.up, e, diag[k]);
+      diag[k] = (1.0f - share.up - share.left) * e;
+      const float difference = pair.x[k] - y;
+      rows[k] = DeviceMath<float>::fma(e, difference, rows[k]);
+      sum = DeviceMath<float>::fma(e, difference, sum);
+    }
+    handed = from_below;
+    column = sum;
+  }
+};
+
+template <int kRows>
+__device__ __forceinline__ void steep_sweep_back(
+    const LevelPair<float, kRows, false>& pair, SteepTable<kRows>& table, const int* kept, float scale, float* dx,
+    float* dy) {
+  using State = SteepState<kRows>;
+  constexpr int kSteps = LevelLayout::kSteps;
+  SteepFlow<kRows> flow;
+  int words[State::kWords];
+  const auto fetch = [&](int chunk) {
+#pragma unroll
+    for (int k = 0; k < State::kWords; ++k)
+      words[k] = __ldcs(kept + (int64_t{chunk - 1} * State::kWords + k) * pair.lanes);
+  };
+  if (pair.chunks > 1) fetch(pair.chunks - 1);
+  for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
+    const bool enters = may_enter(pair, chunk), ends = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
+    State state;
+    if (chunk > 0)
+      state.take(pair, words);
+    else
+      state.start(pair.is_first_lane());
+    if (chunk > 1) fetch(chunk - 1);
+    const auto rebuild = [&](int t, float y, auto may_enter) {
+      const int step = chunk * kSteps + t;
+      Weights<float> weights[kRows];
+      state.template step<may_enter()>(
+          pair, y, step >= pair.lane, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+            return cell.entry(diag, up, left, weights[k]);
+          });
+      // At the table's edges no share, however small, may go where there is no cell.
+      if (may_enter() && step == pair.lane)
+#pragma unroll
+        for (int k = 0; k < kRows; ++k) weights[k] = {1, 0};
+      if (pair.is_first_lane()) weights[0] = {0, 1};
+      table.store(t, weights);
+      if (may_enter()) state.template renew<true>(pair, min(step + 1, pair.lanes));
+    };
+    const auto step_back = [&](int t, float y, auto may_enter) {
+      const int step = chunk * kSteps + t, column = step - pair.lane;
+      Weights<float> weights[kRows];
+      table.load(t, weights);
+      flow.template step<may_enter()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.end_row : -1);
+      if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.extent.m) dy[column] = flow.column * -scale;
+    };
+    ColumnsAhead<float, 1> columns(pair.window + chunk * kSteps);
+    ColumnsAhead<float, -1> columns_back(pair.window + chunk * kSteps + kSteps - 1);
+    if (enters || ends) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::true_type());
+#pragma unroll 1
+      for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::true_type());
+    } else {
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::false_type());
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::false_type());
+    }
+  }
+  if (dx == nullptr) return;
+#pragma unroll
+  for (int k = 0; k < kRows; ++k)
+    if (pair.lane * kRows + k < pair.extent.n) dx[pair.lane * kRows + k] = flow.rows[k] * scale;
+}
+
+template <int kRows>
+__device__ void steep_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
+  using Pair = LevelPair<float, kRows, false>;
+  using Table = SteepTable<kRows>;
+  const bool exists = Pair::exists(problem, layout, first_pair);
+  const bool accepted = exists && verdicts[first_pair + threadIdx.x / layout.lanes] == Verdict::kSteep;
+  if (!__any_sync(kAllLanes, accepted)) return;
+  Table& table = *reinterpret_cast<Table*>(memory);
+  const Pair pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
+  float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
+  float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
+  const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
+  steep_sweep_back(pair, table, kept, gradient_scale(problem, gradient, pair.pair), dx, dy);
+}
+
+}  // namespace softdtw

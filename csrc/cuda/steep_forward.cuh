@@ -1,0 +1,71 @@
+// One warp computes its pairs' values with the steep engine (steep.cuh).
+#pragma once
+
+#include "robust_strip.cuh"
+#include "steep.cuh"
+
+namespace softdtw {
+
+constexpr int kSteepChunksBetweenLooks = 8;
+
+// Of the pairs that are `wanted`. Returns whether the lane's is taken.
+template <int kRows>
+__device__ bool steep_forward(
+    const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, float* memory, float* value,
+    char* saved, int64_t stride) {
+  using State = SteepState<kRows>;
+  constexpr int kSteps = LevelLayout::kSteps;
+  const typename State::Pair pair(problem, layout, first_pair, wanted, memory);
+  if (!__any_sync(kAllLanes, pair.fits)) return false;
+  int* const kept =
+      saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
+  State state;
+  state.start(pair.is_first_lane());
+  bool is_exact = true, has_value = false;
+  Entry<float> last = {NAN, NAN};
+  int last_reference = 0;
+  ColumnsAhead<float, 1> columns(pair.window);
+  const auto entry = [](int, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+    return cell.entry(diag, up, left);
+  };
+  for (int chunk = 0; chunk < pair.chunks; ++chunk) {
+    const bool enters = may_enter(pair, chunk), ends = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
+    if (chunk > 0) {
+      if (!enters) state.template renew<false>(pair, pair.lanes);
+      if (kept != nullptr) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
+    }
+    // A pair's last chunk is looked at below.
+    if (chunk <= pair.end_chunk) is_exact = state.is_exact;
+    if (chunk % kSteepChunksBetweenLooks == kSteepChunksBetweenLooks - 1) {
+      const bool is_lost = pair.any_of_pair(!is_exact);
+      if (!__any_sync(kAllLanes, pair.fits && chunk <= pair.end_chunk && !is_lost)) break;
+    }
+    if (enters || ends) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        const int step = chunk * kSteps + t;
+        state.template step<true>(pair, columns.now, step >= pair.lane, entry);
+        columns.move();
+        if (pair.end_row >= 0 && step == pair.end_step) {
+          last = pick(state.left, pair.end_row);
+          last_reference = state.reference;
+          has_value = true;
+        }
+        state.template renew<true>(pair, min(step + 1, pair.lanes));
+        if (step <= pair.end_step) is_exact = state.is_exact;
+      }
+    } else {
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = 0; t < kSteps; ++t) {
+        state.template step<false>(pair, columns.now, true, entry);
+        columns.move();
+      }
+    }
+  }
+  const bool accepted = pair.fits && has_value && last.s > 0 && last.s < INFINITY && last.m < kSteepMost;
+  if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
+  const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
+  return is_found && !is_lost;
+}
+
+}  // namespace softdtw
