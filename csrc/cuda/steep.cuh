@@ -1,18 +1,19 @@
 // The steep engine: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the level engine gives up,
 // whose entries fall by hundreds of binary orders a cell. No band, no penalty.
 //
-// Unlike robust's (robust.cuh), m is no whole number but one of eighths: it rises by the cost as it stands, and what rounding m
+// Unlike robust's (robust.cuh), m is no whole number but one of quarters: it rises by the cost as it stands, and what rounding m
 // loses goes to s, where it is a factor near 1. So a cost need not be split, and takes no exponential. Of a cell with the
 // predecessors d, u, l
 //     low = min(m_d, m_u, m_l),   m = fl(low + cost),   rest = low + cost - m,
 //     s = (s_d 2^(low - m_d) + s_u 2^(low - m_u) + s_l 2^(low - m_l)) 2^-rest.
-// All m are in [2^20, 2^21), where float32's last place is an eighth: differences of two of them are exact, so `rest` is, and it is
-// at most 2^-4. Pairs are laid out as the level engine's (level_pair.cuh), without strips. m is relative to a whole number of
+// All m are in [2^21, 2^22), where float32's last place is a quarter: differences of two of them are exact, so `rest` is, and it is
+// at most 1/8. Pairs are laid out as the level engine's (level_pair.cuh), without strips. m is relative to a whole number of
 // the lane's own, its reference, which is renewed with every chunk, and every s is brought back to [1, 2) then. In between a
 // number passes kSteps columns and the lanes' rows, over fewer than 2^60 paths, so s does not overflow; and it stays above 1/2.
 //
-// What leaves that range is looked for after every chunk: an m of a row that is too large then, or one from the lane above that was
-// too small at any time, gives the pair up. An m that was too large in between, but is not any more, is of no account: a row's m
+// Steps add up to an error of the value of less than 2e-7 (n + m) gamma; a pair with a value so small that this counts is given up.
+// So is one that leaves the range of m, which is looked for after every chunk: an m of a row is too large then, or one from the lane
+// above was too small at any time. An m that was too large in between, but is not any more, is of no account: a row's m
 // falls in one step by far more than the 150 binary orders that float32 can add, or by so little that it is still too large.
 #pragma once
 
@@ -22,25 +23,26 @@ namespace softdtw {
 
 // The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to kMostOfS above it, which is log2(s) before one at
 // most.
-constexpr float kSteepLeast = 1048576, kSteepMost = 2097152, kSteepFloor = 1310720, kMostOfS = 64;
+constexpr float kSteepLeast = 2097152, kSteepMost = 4194304, kSteepFloor = 2621440, kMostOfS = 64;
 constexpr float kDeepestFall = 8388608;  // references differ by less than 2^24, so that float32 holds what they differ by
 
-// 2^-a for |a| <= 2^-4, to 2.6e-8: least squares with Chebyshev's weight.
+// 2^-a for |a| <= 1/8, to 7e-7, and to 9e-8 in the mean of all a: least squares.
 __device__ __forceinline__ float power_of_rest(float a) {
-  const float sum = DeviceMath<float>::fma(DeviceMath<float>::fma(a, -0.05548893f, 0.24025781f), a, -0.69314724f);
+  const float sum = DeviceMath<float>::fma(DeviceMath<float>::fma(a, -0.05544479f, 0.24033378f), a, -0.6931479f);
   return DeviceMath<float>::fma(sum, a, 1.0f);
 }
 
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
 // [kSteepFloor, kSteepMost), s in [1, 2). An unreachable cell is beyond all others.
 struct SteepWords {
-  static constexpr int kCodes = 4;  // of units: 1, 4 and 16
+  static constexpr int kCodes = 4;  // of units: 1, 4, 16 and 64
   static constexpr float kMost = 65000, kFarthest = 65500;  // units: of an entry, of an unreachable cell
   static constexpr unsigned kRounder = 0x4b400000u;         // the bits of Whole<float>::rounder
   int code;
 
   __device__ __forceinline__ static SteepWords of(float highest) {
-    return {(highest >= kSteepFloor + kMost) + (highest >= kSteepFloor + 4 * kMost)};
+    const float span = highest - kSteepFloor;
+    return {(span >= kMost) + (span >= 4 * kMost) + (span >= 16 * kMost)};
   }
   __device__ __forceinline__ float unit() const { return __uint_as_float((127u + 2 * code) << 23); }
   __device__ __forceinline__ float per_unit() const { return __uint_as_float((127u - 2 * code) << 23); }
@@ -109,9 +111,15 @@ struct SteepState {
     for (int k = 0; k < kRows; ++k) left[k] = {Unreachable<float>::value, 1};
     diag = {is_first_lane ? kSteepFloor : Unreachable<float>::value, 1};
   }
-  // A column, with y there. kMayEnter: the lane may be left of the table still. `visit(k, cell, diag, up, left)` returns the entry.
+  // A column, with y there. kMayEnter: the lane may be left of the table still, or enter it in this step, its `column` being 0; then
+  // it takes over the reference of the lane above. `visit(k, cell, diag, up, left)` returns the entry.
   template <bool kMayEnter, class Visit>
-  __device__ __forceinline__ void step(const Pair& pair, float y, bool has_entered, Visit&& visit) {
+  __device__ __forceinline__ void step(const Pair& pair, float y, int column, Visit&& visit) {
+    if (kMayEnter) {
+      const int reference_above = __shfl_up_sync(kAllLanes, reference, 1, pair.lanes);
+      if (column == 0) reference = reference_above;
+      above = static_cast<float>(reference_above - reference);
+    }
     const float handed = __shfl_up_sync(kAllLanes, left[kRows - 1].m, 1, pair.lanes);
     Entry<float> up = {handed + above, __shfl_up_sync(kAllLanes, left[kRows - 1].s, 1, pair.lanes)};
     if (pair.is_first_lane()) up.m = Unreachable<float>::value;
@@ -127,35 +135,28 @@ struct SteepState {
       const Entry<float> own = left[k];
       const float difference = pair.x[k] - y;
       up = visit(k, SteepCell(upper_left, up, own, difference * difference, pair.factor), upper_left, up, own);
-      if (kMayEnter && !has_entered) up = {Unreachable<float>::value, 1};
+      if (kMayEnter && column < 0) up = {Unreachable<float>::value, 1};
       upper_left = own;
       left[k] = up;
     }
   }
-  // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them. kMayEnter: of the
-  // pair's lanes the first `entered` have entered the table; the others take over the reference of the last of these.
-  template <bool kMayEnter>
-  __device__ __forceinline__ void renew(const Pair& pair, int entered) {
+  // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them.
+  __device__ __forceinline__ void renew(const Pair& pair) {
     constexpr float kDead = Unreachable<float>::value / 2;
     float lowest = diag.m;
     highest = kSteepFloor;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       lowest = fminf(lowest, left[k].m);
-      highest = fmaxf(highest, kMayEnter && left[k].m >= kDead ? kSteepFloor : left[k].m);
+      highest = fmaxf(highest, left[k].m >= kDead ? kSteepFloor : left[k].m);
     }
-    const bool is_reached = !kMayEnter || lowest < kDead;
-    const float by = is_reached ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
+    const float by = lowest < kDead ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
     is_exact = is_exact && highest < kSteepMost && highest - by < kSteepMost && lowest_above >= kSteepLeast;
     highest -= by;
     reference += static_cast<int>(by);
     renew(diag, by);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) renew(left[k], by);
-    if (kMayEnter) {
-      const int nearest = __shfl_sync(kAllLanes, reference, max(entered - 1, 0), pair.lanes);
-      if (!is_reached) reference = nearest;
-    }
     look_above(pair);
   }
   __device__ __forceinline__ static void renew(Entry<float>& entry, float by) {

@@ -8,10 +8,10 @@
 
 namespace softdtw {
 
-// A chunk's shares, a lane's own. Dynamic shared memory, with the windows behind it.
+// A chunk's shares but for those of its last column, a lane's own. Dynamic shared memory, with the windows behind it.
 template <int kRows>
 struct SteepTable {
-  float4 shares[LevelLayout::kSteps][kRows / 2][kWarp];  // of two rows: up, left
+  float4 shares[LevelLayout::kSteps - 1][kRows / 2][kWarp];  // of two rows: up, left
 
   __device__ __forceinline__ void store(int t, const Weights<float> (&weights)[kRows]) {
 #pragma unroll
@@ -79,38 +79,35 @@ __device__ __forceinline__ void steep_sweep_back(
   };
   if (pair.chunks > 1) fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
-    const bool enters = may_enter(pair, chunk), ends = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
     State state;
     if (chunk > 0)
       state.take(pair, words);
     else
       state.start(pair.is_first_lane());
     if (chunk > 1) fetch(chunk - 1);
-    const auto rebuild = [&](int t, float y, auto may_enter) {
-      const int step = chunk * kSteps + t;
-      Weights<float> weights[kRows];
-      state.template step<may_enter()>(
-          pair, y, step >= pair.lane, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+    Weights<float> weights[kRows];
+    const auto rebuild = [&](int t, float y, auto is_careful) {
+      const int column = chunk * kSteps + t - pair.lane;
+      state.template step<is_careful()>(
+          pair, y, column, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
           });
       // At the table's edges no share, however small, may go where there is no cell.
-      if (may_enter() && step == pair.lane)
+      if (is_careful() && column == 0)
 #pragma unroll
         for (int k = 0; k < kRows; ++k) weights[k] = {1, 0};
       if (pair.is_first_lane()) weights[0] = {0, 1};
-      table.store(t, weights);
-      if (may_enter()) state.template renew<true>(pair, min(step + 1, pair.lanes));
+      if (t < kSteps - 1) table.store(t, weights);
     };
-    const auto step_back = [&](int t, float y, auto may_enter) {
+    const auto step_back = [&](int t, float y, auto is_careful) {
       const int step = chunk * kSteps + t, column = step - pair.lane;
-      Weights<float> weights[kRows];
-      table.load(t, weights);
-      flow.template step<may_enter()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.end_row : -1);
+      flow.template step<is_careful()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.end_row : -1);
+      if (t > 0) table.load(t - 1, weights);
       if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.extent.m) dy[column] = flow.column * -scale;
     };
     ColumnsAhead<float, 1> columns(pair.window + chunk * kSteps);
     ColumnsAhead<float, -1> columns_back(pair.window + chunk * kSteps + kSteps - 1);
-    if (enters || ends) {
+    if (may_enter(pair, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::true_type());
 #pragma unroll 1

@@ -7,6 +7,7 @@
 namespace softdtw {
 
 constexpr int kSteepChunksBetweenLooks = 8;
+constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 
 // Of the pairs that are `wanted`. Returns whether the lane's is taken.
 template <int kRows>
@@ -29,40 +30,36 @@ __device__ bool steep_forward(
     return cell.entry(diag, up, left);
   };
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
-    const bool enters = may_enter(pair, chunk), ends = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
-    if (chunk > 0) {
-      if (!enters) state.template renew<false>(pair, pair.lanes);
-      if (kept != nullptr) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
-    }
-    // A pair's last chunk is looked at below.
-    if (chunk <= pair.end_chunk) is_exact = state.is_exact;
-    if (chunk % kSteepChunksBetweenLooks == kSteepChunksBetweenLooks - 1) {
-      const bool is_lost = pair.any_of_pair(!is_exact);
-      if (!__any_sync(kAllLanes, pair.fits && chunk <= pair.end_chunk && !is_lost)) break;
-    }
-    if (enters || ends) {
+    if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
+    if (may_enter(pair, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t) {
         const int step = chunk * kSteps + t;
-        state.template step<true>(pair, columns.now, step >= pair.lane, entry);
+        state.template step<true>(pair, columns.now, step - pair.lane, entry);
         columns.move();
         if (pair.end_row >= 0 && step == pair.end_step) {
           last = pick(state.left, pair.end_row);
           last_reference = state.reference;
           has_value = true;
         }
-        state.template renew<true>(pair, min(step + 1, pair.lanes));
-        if (step <= pair.end_step) is_exact = state.is_exact;
       }
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
-        state.template step<false>(pair, columns.now, true, entry);
+        state.template step<false>(pair, columns.now, 0, entry);
         columns.move();
       }
     }
+    state.renew(pair);
+    if (chunk <= pair.end_chunk) is_exact = state.is_exact;
+    if (chunk % kSteepChunksBetweenLooks == kSteepChunksBetweenLooks - 1) {
+      const bool is_lost = pair.any_of_pair(!is_exact);
+      if (!__any_sync(kAllLanes, pair.fits && chunk < pair.end_chunk && !is_lost)) break;
+    }
   }
-  const bool accepted = pair.fits && has_value && last.s > 0 && last.s < INFINITY && last.m < kSteepMost;
+  const double exponent = last_reference + last.m - log2(static_cast<double>(last.s));
+  const bool accepted = pair.fits && has_value && last.m < kSteepMost && exponent < INFINITY &&
+                        exponent >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
   if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
   const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
   return is_found && !is_lost;
