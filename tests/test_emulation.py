@@ -38,6 +38,8 @@ TAKEN = {torch.float32: 225, torch.float64: DEEPEST}
 FARTHEST_UNITS = 30000
 # The level engine's (level.cuh): what the last entry and the tilt of all steps may use up of it.
 TILT, LEVEL_RANGE = 1.28125, 2000
+# The steep engine's (steep.cuh): of a value, for every step; of a cost; and what entries of a pair that surely fits differ by.
+STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
 
 class Pair(ctypes.Structure):
@@ -99,7 +101,7 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, by the lanes that a pair gets."""
+    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is the steep one's too, by a pair's lanes."""
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
     if engine in ROBUST:
         return True
@@ -121,12 +123,15 @@ def runs():
 
 
 def has_to_take(engine, pair, gamma):
-    """Whether a patient linear or level engine has to take a pair; None where it may give it up."""
+    """Whether a patient linear, level or steep engine has to take a pair; None where it may give it up."""
     lowest, highest = pair.costs.min() / gamma / log(2), pair.costs.max() / gamma / log(2)
+    used, steps = pair.value / gamma / log(2), pair.rows + pair.columns
     if engine in STEEP:
-        return None
+        if used < STEEP_LEAST * steps - 1 or highest > 1.001 * STEEP_DEEPEST:
+            return False
+        return True if used > STEEP_LEAST * steps + 1 and highest * steps < STEEP_RANGE else None
     if engine in LEVEL:
-        used = pair.value / gamma / log(2) + TILT * (pair.rows + pair.columns)
+        used += TILT * steps
         if used > LEVEL_RANGE + 1 or highest > 1001:
             return False
         return True if used < LEVEL_RANGE - 1 and highest < 0.999 * TAKEN[torch.float32] else None
@@ -215,8 +220,20 @@ def test_the_level_engine_takes_unit_noise(strips, engine):
             assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
 
 
+@pytest.mark.parametrize("engine", STEEP)
+def test_the_steep_engine_takes_noise(strips, engine):
+    """Of small gammas, and far from the origin. At a table's edges rows of a lane lie far apart."""
+    rows = 16 * int(engine.split("_")[2])
+    for seed in range(10):
+        x, y = normal(rows, 1, seed=seed), normal(rows, 1, seed=100 + seed)
+        for gamma in (0.01, 0.1, 0.3):
+            assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
+    x, y = x.round(decimals=2), y.round(decimals=2)
+    assert run(strips, engine, 0.1, x=x + 1000, y=y + 1000, keeps=False) is not None
+
+
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
-@pytest.mark.parametrize("engine", LINEAR | LEVEL)
+@pytest.mark.parametrize("engine", LINEAR | LEVEL | STEEP)
 def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):
     for at in (0, 77, 119):
         x, y = normal(120, 1), normal(120, 1, seed=1)

@@ -1,4 +1,4 @@
-"""So many pairs on a GPU that stencil gives them to the level or the linear engine: values and gradients, pairs
+"""So many pairs on a GPU that stencil gives them to the level, the steep or the linear engine: values and gradients, pairs
 that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py, which needs
 no GPU."""
 
@@ -24,7 +24,9 @@ CASES = {
     "tall_noise": lambda: Case(noise(2, 1000, 1), noise(2, 260, 1, seed=2), (1.0,)),
     "tall_noise_beyond": lambda: Case(noise(2, 900, 1) * 0.5, noise(2, 300, 1, seed=2), (1.0, 10.0)),
     "lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (1.0, 30.0), LENGTHS),
-    "small_gamma": lambda: Case(noise(2, 256, 1), noise(2, 256, 1, seed=2), (0.01, 0.3)),
+    "small_gamma": lambda: Case(noise(2, 512, 1), noise(2, 500, 1, seed=2), (1e-4, 1e-3, 3e-3, 0.01, 0.1, 0.3)),
+    "small_gamma_of_lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (0.01, 0.1), LENGTHS),
+    "far_from_the_origin": lambda: Case(noise(2, 300, 1) + 1e3, noise(2, 256, 1, seed=2) + 1e3, (0.01, 0.1)),
     "some_beyond": lambda: Case(
         noise(3, 512, 1) * torch.tensor([0.7, 1.0, 6.0]).view(-1, 1, 1), noise(3, 300, 1, seed=2), (1.0,)
     ),
@@ -86,23 +88,28 @@ def test_values_and_gradients(name, dtype):
 
 
 def verdicts(case, dtype, gamma):
-    """(repetitions, pairs): which pairs the engine has taken. A forward pass writes that first of what it saves."""
+    """(repetitions, pairs): which engine has taken a pair. A forward pass writes that first of what it saves."""
     x, y, _, times = many(case, dtype)
     sizes = len(x), x.shape[1], y.shape[1]
     rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
     options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", rows, True)
     saved = ops.forward(x.cuda(), y.cuda(), *options)[1]
     assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, plain=True, univariate=True)
-    return numpy64(saved[: 4 * len(x)].view(torch.int32) == 0).reshape(times, -1)
+    return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
 
 
-def test_takes_pairs_within_its_range():
-    noise_taken = verdicts(case_of("noise"), torch.float32, 1.0)
-    assert noise_taken.all()
-    assert not verdicts(case_of("noise"), torch.float32, 0.1).any()
-    assert (verdicts(case_of("some_beyond"), torch.float32, 1.0) == [1, 1, 0]).all()
-    assert verdicts(case_of("noise"), torch.float64, 1.0).all()
-    assert verdicts(case_of("tall_noise_beyond"), torch.float32, 1.0).all()
+# Verdicts: level or linear has taken a pair, neither has, or steep.
+FIRST, REJECTED, STEEP = range(3)
+
+
+def test_engines_take_pairs_within_their_ranges():
+    assert (verdicts(case_of("noise"), torch.float32, 1.0) == FIRST).all()
+    assert (verdicts(case_of("noise"), torch.float32, 0.1) == STEEP).all()
+    assert (verdicts(case_of("noise"), torch.float32, 1e-5) == REJECTED).all()
+    assert (verdicts(case_of("some_beyond"), torch.float32, 1.0) == [FIRST, FIRST, STEEP]).all()
+    assert (verdicts(case_of("noise"), torch.float64, 1.0) == FIRST).all()
+    assert (verdicts(case_of("noise"), torch.float64, 0.1) == REJECTED).all()
+    assert (verdicts(case_of("tall_noise_beyond"), torch.float32, 1.0) == FIRST).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -151,8 +158,8 @@ def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).to(dtype)
     x_lengths = torch.randint(1, n + 1, (batch,), generator=generator)
     y_lengths = torch.randint(1, m + 1, (batch,), generator=generator)
-    # Some pairs of a warp are given up, as they are beyond the range.
-    gammas = torch.tensor([1.0, 30.0, 0.3, 1e-3])[torch.randint(0, 4, (batch,), generator=generator)]
+    # Some pairs of a warp are given up by the level engine, and some by the steep one.
+    gammas = torch.tensor([1.0, 30.0, 0.3, 0.01, 1e-5])[torch.randint(0, 5, (batch,), generator=generator)]
     for b in range(batch):
         x[b, x_lengths[b] :] = np.nan
         y[b, y_lengths[b] :] = np.inf

@@ -5,7 +5,10 @@
 
 namespace softdtw {
 
-constexpr int kChunksBetweenLooks = 4, kSlack = 100;  // binary orders that a pair may be behind
+constexpr int kChunksBetweenLooks = 4;
+// Binary orders that a pair may be behind: the engine that takes over is nearly as fast in float32, but not in float64.
+template <typename T>
+constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 
 // Whether a pair is likely to come to its end within the range, by what it has used up of it on the way to the lane's place.
 template <typename T, int kRows>
@@ -13,7 +16,7 @@ __device__ __forceinline__ bool is_promising(
     const LevelPair<T, kRows>& pair, const LevelState<T, kRows>& state, int steps) {
   const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= kTop - kLeast && (used - kSlack) * all <= done * (kTop - kLeast);
+  return used <= kTop - kLeast && (used - kSlack<T>) * all <= done * (kTop - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up.

@@ -59,6 +59,8 @@ bool level_applies(const Problem<T>& problem) {
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
+constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in the steep engine
+
 // kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
 // squares of their differences have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled = true>
@@ -97,7 +99,7 @@ struct LevelPair {
     const T origin = kIsScaled ? columns.data[0] : T(0);
     factor = static_cast<T>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
     const T stretch = kIsScaled ? factor : T(1);
-    T lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
+    T lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
@@ -109,7 +111,7 @@ struct LevelPair {
       const T y =
           (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * stretch;
       own[i] = y;
-      y_lowest = lesser(y_lowest, y);  // with the origin
+      y_lowest = lesser(y_lowest, y);
       y_highest = greater(y_highest, y);
     }
     window = own + lanes - 1 + kAhead - lane;
@@ -121,9 +123,9 @@ struct LevelPair {
     }
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = widest * widest;
-    fits = wanted && is_valid &&
-           (!kIsScaled || (farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest));
+    deepest = widest * widest * (kIsScaled ? T(1) : factor);
+    fits = wanted && is_valid && (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest
+                                            : deepest <= kDeepestUnscaled);
     __syncwarp();
   }
   __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {

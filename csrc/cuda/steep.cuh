@@ -103,7 +103,7 @@ struct SteepState {
   int reference = -static_cast<int>(kSteepFloor);
   float above = 0;                   // what the reference of the lane above exceeds its own by
   float lowest_above = kSteepFloor;  // m from the lane above since the last renewal, or less
-  float highest = kSteepFloor;       // m of its rows after the last renewal, or more
+  float highest = kSteepFloor;       // m of its rows before and after the last renewal, or more
   bool is_exact = true;
 
   __device__ __forceinline__ void start(bool is_first_lane) {
@@ -142,26 +142,29 @@ struct SteepState {
   }
   // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them.
   __device__ __forceinline__ void renew(const Pair& pair) {
-    constexpr float kDead = Unreachable<float>::value / 2;
     float lowest = diag.m;
-    highest = kSteepFloor;
+    highest = left[0].m;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       lowest = fminf(lowest, left[k].m);
-      highest = fmaxf(highest, left[k].m >= kDead ? kSteepFloor : left[k].m);
+      highest = fmaxf(highest, left[k].m);
     }
-    const float by = lowest < kDead ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
-    is_exact = is_exact && highest < kSteepMost && highest - by < kSteepMost && lowest_above >= kSteepLeast;
-    highest -= by;
+    const bool has_entered = highest < Unreachable<float>::value / 2;  // with all of its rows
+    const float by = has_entered ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
+    highest = has_entered ? fmaxf(highest, highest - by) : kSteepFloor;
+    is_exact = is_exact && highest < kSteepMost && lowest_above >= kSteepLeast;
     reference += static_cast<int>(by);
-    renew(diag, by);
+    // A float32's exponent as a float32, but for a constant.
+    const float rest = by - (8388608.0f + 127.0f);
+    renew(diag, rest);
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) renew(left[k], by);
+    for (int k = 0; k < kRows; ++k) renew(left[k], rest);
     look_above(pair);
   }
-  __device__ __forceinline__ static void renew(Entry<float>& entry, float by) {
-    normalise(entry);
-    entry.m -= by;
+  __device__ __forceinline__ static void renew(Entry<float>& entry, float rest) {
+    const unsigned bits = __float_as_uint(entry.s);
+    entry.m -= __uint_as_float(bits >> 23 | 0x4b000000u) + rest;
+    entry.s = __uint_as_float((bits & 0x007fffffu) | 0x3f800000u);
   }
   // Brings m to a lower reference, where far better entries come from the lane above: at first there may be only one column
   // to come from, and then there are two.
