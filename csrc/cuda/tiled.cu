@@ -213,13 +213,14 @@ cudaError_t launch_backward(
       });
 }
 
-// Whether so many blocks of teams, of which a multiprocessor holds one, are still faster than others, of which it holds three:
-// measured with twice as many as multiprocessors and four times as many.
-inline bool teams_pay(int64_t blocks) {
+// Whether so many blocks of teams, of which a multiprocessor holds one, come to no more than kTurns turns. In two turns they are
+// still faster than other blocks, of which it holds three: measured with twice as many as multiprocessors and four times as many.
+template <int kTurns>
+bool teams_pay(int64_t blocks) {
   int device = 0, processors = 0;
   return cudaGetDevice(&device) == cudaSuccess &&
          cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
-         blocks <= 2 * processors;
+         blocks <= kTurns * processors;
 }
 
 template <class Kernel, class... Arguments>
@@ -289,10 +290,19 @@ struct Tiled {
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     void* const row = static_cast<char*>(scratch) + ticket_bytes(problem, kLeastForwardWarps);
     return with_tile<S>(problem, [&](auto tile) {
-      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
-      if constexpr (Engine::kIsAhead)
-        if (teams_pay(problem.batch * groups_of(Sizes<S>(problem), kTeams)))
+      using Tile = std::remove_pointer_t<decltype(tile)>;
+      using Engine = RobustEngine<S, Tile, true>;
+      if constexpr (sizeof(T) == 4 && Tile::kUnivariate) {
+        const int64_t blocks = problem.batch * groups_of(Sizes<S>(problem), kTeams);
+        // Where strips of two rows a lane would have to take turns, those of four all run at once.
+        using Taller = Shape<T, 4>;
+        if (S::kRows == 2 && saved == nullptr && !teams_pay<1>(blocks))
+          if (teams_pay<2>(problem.batch * groups_of(Sizes<Taller>(problem), kTeams)))
+            return launch_team_forward<RobustEngine<Taller, UnivariateTile<Taller>, true>>(
+                problem, value, Saved<Taller>(), scratch, row, stream);
+        if (teams_pay<2>(blocks))
           return launch_team_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
+      }
       return launch_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
     });
   }
