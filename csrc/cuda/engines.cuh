@@ -19,7 +19,7 @@ struct LinearEngine {
   using T = typename S::Scalar;
   using Kept = LinearSaved<S>;
   using Upwards = LinearFlows<S>;
-  static constexpr bool kIsLinear = true;
+  static constexpr bool kIsLinear = true, kTakesTurns = false;
   // Blocks of four warps a multiprocessor that registers are given out for.
   static constexpr int kForwardBlocks = sizeof(T) == 8 ? 3 : 4;
   static constexpr int kBackwardBlocks = sizeof(T) == 8 ? 2 : 3;
@@ -47,6 +47,7 @@ struct RobustEngine {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   static constexpr bool kIsLinear = false;
+  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;  // may_reject: another engine may have gone before
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
   static constexpr int kForwardBytes = 0, kBackwardBytes = RobustStage<S>::kBytes;  // of a warp's shared memory
@@ -99,6 +100,8 @@ bool may_reject(const Problem<T>& problem) {
   return level_applies(problem) || linear_applies(problem);
 }
 
+constexpr int64_t kRowsOfRejected = 1024;
+
 // What forward saves for backward in stencil: the verdicts, where there may be any, and for every pair what its engine keeps.
 template <class S>
 struct SavedLayout {
@@ -128,9 +131,13 @@ struct SavedLayout {
     return saved == nullptr ? Kept()
                             : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
   }
+  // Pairs of the robust engine that are under way at once in backward: after another engine, no more than fill the machine.
+  static int64_t flow_rows(const Problem<T>& problem) {
+    return may_reject(problem) ? std::min(problem.batch, kRowsOfRejected) : problem.batch;
+  }
   // What flows between strips in backward.
   static int64_t flow_bytes(const Problem<T>& problem) {
-    const int64_t robust = sizeof(T) * Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim);
+    const int64_t robust = sizeof(T) * Flows<S>::scalars(flow_rows(problem), Sizes<S>(problem), problem.dim);
     if (!linear_applies(problem)) return robust;
     using L = typename LinearEngineFor<T>::S;
     return std::max(robust, LinearFlows<L>::bytes(problem.batch, Sizes<L>(problem), problem.dim));

@@ -190,7 +190,7 @@ __device__ void linear_backward_strip(
   const int below_groups = around.is_last ? 0 : around.below.groups();
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
-  const Edge<S> flow_row = flows.edges.of(job.pair, 0, strip);
+  const Edge<S> flow_row = flows.edges.of(job.row, 0, strip);
   const bool is_pairs_first = around.is_first && lane == 0;
 
   Stage& stage = stage_of_warp<Stage>();
@@ -200,7 +200,7 @@ __device__ void linear_backward_strip(
   const T scale = gradient_scale(problem, gradient, job.pair) / Tile::unit(problem, job.pair);
   Sink sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), scale,
-      flows.carries_of(job.pair, job.strip, problem.dim));
+      flows.carries_of(job.row, job.strip, problem.dim));
   LinearFlow<S> flow;
   Snapshot snapshot;
   int first_sweep = kCareful;

@@ -152,7 +152,7 @@ __device__ void robust_backward_strip(
   Tile tile(problem, extent, strip, job.pair, lane);
   SinkOf<S, Tile> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), gradient_scale(problem, gradient, job.pair),
-      flows.carries_of(job.pair, job.strip, problem.dim));
+      flows.carries_of(job.row, job.strip, problem.dim));
   RobustFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
@@ -207,13 +207,13 @@ __device__ void robust_backward_strip(
       for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
       if (lane == kWarp - 1 && takes(chunk)) {
         job.producer.wait(around.below.chunks - below_group(chunk));
-        load_group(flows.group(job.pair, around.below, below_group(chunk)), job.producer.is_near(), below);
+        load_group(flows.group(job.row, around.below, below_group(chunk)), job.producer.is_near(), below);
       }
       __syncwarp();
       sink.begin(place);
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
-      T* const out = flows.group(job.pair, strip, chunk);
+      T* const out = flows.group(job.row, strip, chunk);
       const auto weights = [&](int k, int t) { return kept.weights[kept.at(part, k, t)]; };
       const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
       const auto column = [&](int t, T handed) {

@@ -1,8 +1,9 @@
 // stencil: one block per pair, the table never leaves the chip.
 //
-// Threads to work: block b is pair b; its W warps take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and
-// a round is W strips. Within a round warps run as a pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it
-// in the strip above. W = 1 for many pairs (no waiting at all), more for few.
+// Threads to work: block b is pair b, and where backward has fewer blocks than pairs, every one that many further; its W warps
+// take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and a round is W strips. Within a round warps run as a
+// pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it in the strip above. W = 1 for many pairs (no waiting at
+// all), more for few.
 #include <algorithm>
 
 #include "engines.cuh"
@@ -53,27 +54,34 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) st
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
     typename Engine::Upwards flows, const Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
-  const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
-  if (verdicts != nullptr && verdicts[pair] != (Engine::kIsLinear ? Verdict::kAccepted : Verdict::kRejected)) return;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) return invalid_backward(problem, gradient, pair);
-  if (threadIdx.x == 0) words[warp] = 0;
-  __syncthreads();
+  const auto go_back = [&](int64_t pair) {
+    if (verdicts != nullptr && verdicts[pair] != (Engine::kIsLinear ? Verdict::kAccepted : Verdict::kRejected)) return;
+    const Extent extent = problem.extent(pair);
+    if (!extent.valid()) return invalid_backward(problem, gradient, pair);
+    __syncthreads();  // the pair before is done
+    if (threadIdx.x == 0) words[warp] = 0;
+    __syncthreads();
 
-  // Warp w takes the strips w, w + W, ... counted from the last one.
-  const int strips = strips_of<S>(extent);
-  for (int i = warp, round = 0; i < strips; i += warps, ++round) {
-    BackwardStrip job;
-    job.pair = pair;
-    job.strip = strips - 1 - i;
-    job.round = round;
-    if (warps > 1) {
-      if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
-      job.own_word = &words[warp];
+    // Warp w takes the strips w, w + W, ... counted from the last one.
+    const int strips = strips_of<S>(extent);
+    for (int i = warp, round = 0; i < strips; i += warps, ++round) {
+      BackwardStrip job;
+      job.pair = pair;
+      job.row = blockIdx.x;
+      job.strip = strips - 1 - i;
+      job.round = round;
+      if (warps > 1) {
+        if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
+        job.own_word = &words[warp];
+      }
+      Engine::backward(problem, gradient, extent, job, saved, flows);
     }
-    Engine::backward(problem, gradient, extent, job, saved, flows);
-  }
+  };
+  if constexpr (Engine::kTakesTurns)
+    for (int64_t pair = blockIdx.x; pair < problem.batch; pair += gridDim.x) go_back(pair);
+  else
+    go_back(blockIdx.x);
 }
 
 // Warps per pair: as many as there are strips, unless the pairs alone fill the machine.
@@ -94,15 +102,15 @@ cudaError_t launch_forward(
       stencil_forward<Engine>, problem.batch, warps, Engine::kForwardBytes, stream, problem, value, kept, edges, verdicts);
 }
 
+// `rows`: pairs under way at once, each with a row of what flows between its strips.
 template <class Engine, typename T>
 cudaError_t launch_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch,
+    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch, int64_t rows,
     const Verdict* verdicts, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
-      stencil_backward<Engine>, problem.batch, warps_for(problem.batch, sizes.strips, Engine::kIsLinear ? 2 : 1),
-      Engine::kBackwardBytes, stream, problem, gradient, kept, typename Engine::Upwards(scratch, problem.batch, sizes),
-      verdicts);
+      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips, Engine::kIsLinear ? 2 : 1), Engine::kBackwardBytes,
+      stream, problem, gradient, kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
 }
 
 template <class S>
@@ -139,7 +147,7 @@ struct Stencil {
       return launch_level_backward(
           problem, gradient, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
     const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
-    return launch_backward<LinearEngineFor<T>>(problem, gradient, kept, flows, verdicts, stream);
+    return launch_backward<LinearEngineFor<T>>(problem, gradient, kept, flows, problem.batch, verdicts, stream);
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
@@ -173,7 +181,8 @@ struct Stencil {
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
-            problem, target, Layout::template kept<Engine>(problem, memory), flows, verdicts, stream);
+            problem, target, Layout::template kept<Engine>(problem, memory), flows, Layout::flow_rows(problem), verdicts,
+            stream);
       });
     });
   }

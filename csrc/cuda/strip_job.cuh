@@ -35,6 +35,7 @@ struct ForwardStrip : Watchers {
 
 struct BackwardStrip : Watchers {
   int64_t pair;
+  int64_t row;  // of what flows between the pair's strips
   int strip;
   Neighbour producer;  // the strip below
 };

@@ -220,29 +220,29 @@ struct Saved {
   }
 };
 
-// What flows back up through the strips' upper edges in backward: a single row per pair, written group by group by a strip
+// What flows back up through the strips' upper edges in backward: a single row per pair under way, written group by group by a strip
 // after it has read what the strip below wrote there. Groups count from column 0.
 template <class S>
 struct Flows {
   using T = typename S::Scalar;
   T* values = nullptr;
-  T* carries = nullptr;  // (pair, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
+  T* carries = nullptr;  // (row, strip, dim, lane): each lane's part of the sums of dy, between chunks, for dim > 1
   int64_t strips = 0, groups = 0;
 
-  static int64_t scalars(int64_t batch, const Sizes<S>& sizes, int64_t dim) {
-    return batch * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
+  static int64_t scalars(int64_t rows, const Sizes<S>& sizes, int64_t dim) {
+    return rows * (sizes.groups * S::kSteps + (dim > 1 ? sizes.strips * dim * kWarp : 0));
   }
-  Flows(void* memory, int64_t batch, const Sizes<S>& sizes)
+  Flows(void* memory, int64_t rows, const Sizes<S>& sizes)
       : values(static_cast<T*>(memory)),
-        carries(values + batch * sizes.groups * S::kSteps),
+        carries(values + rows * sizes.groups * S::kSteps),
         strips(sizes.strips),
         groups(sizes.groups) {}
 
-  __device__ T* carries_of(int64_t pair, int strip, int64_t dim) const {
-    return carries + (pair * strips + strip) * dim * kWarp;
+  __device__ T* carries_of(int64_t row, int strip, int64_t dim) const {
+    return carries + (row * strips + strip) * dim * kWarp;
   }
-  __device__ T* group(int64_t pair, const Strip<S>& strip, int g) const {
-    return values + (pair * groups + strip.first_column / S::kSteps + g) * S::kSteps;
+  __device__ T* group(int64_t row, const Strip<S>& strip, int g) const {
+    return values + (row * groups + strip.first_column / S::kSteps + g) * S::kSteps;
   }
 };
 

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
 
   Progress* const pair_words = tickets.words + pair * groups;
   BackwardStrip job;
-  job.pair = pair;
+  job.pair = job.row = pair;
   job.strip = strip;
   job.own_word = &words[warp];
   if (group + warp > 0)

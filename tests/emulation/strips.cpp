@@ -95,7 +95,7 @@ bool run(const Pair<typename Engine::T>& pair) {
   const Gradient<T> gradient = gradient_of(pair);
   for (int strip = strips - 1; strip >= 0; --strip) {
     BackwardStrip job;
-    job.pair = 0;
+    job.pair = job.row = 0;
     job.strip = strip;
     Warp::the_one().run([&] { Engine::backward(problem, gradient, extent, job, kept, flows); });
   }
