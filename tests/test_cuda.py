@@ -194,6 +194,22 @@ def test_65536_by_65536_forward_in_linear_memory():
     assert value.item() == pytest.approx(soft_dtw(y, x).item(), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bandwidth": 30}, {"warp_penalty": 0.3}, {"x_lengths": [300, 1, 150] * 50}, {"gamma": 1e-3}],
+    ids=lambda options: next(iter(options), "plain"),
+)
+def test_values_alone_of_more_strips_than_run_at_once(options):
+    """tiled then takes four rows a lane, and two where it keeps something for backward."""
+    x, y = data(150, 300, 280, 1)
+    exact = soft_dtw(x.double(), y.double(), kernel="diagonal", **options)
+    kept = soft_dtw(x, y, kernel="tiled", **options)
+    with torch.no_grad():
+        alone = soft_dtw(x, y, kernel="tiled", **options)
+    for value in (kept, alone):
+        torch.testing.assert_close(value.double(), exact, rtol=1e-5, atol=1e-5)
+
+
 @NAMES
 def test_launches_of_more_pairs_than_a_grid_dimension_holds(name):
     x, y = data(140_000, 2, 3, 1)

@@ -38,7 +38,7 @@ TAKEN = {torch.float32: 225, torch.float64: DEEPEST}
 FARTHEST_UNITS = 30000
 # The level engine's (level.cuh): what the last entry and the tilt of all steps may use up of it.
 TILT, LEVEL_RANGE = 1.28125, 2000
-# The steep engine's (steep.cuh): of a value, for every step; of a cost; and what entries of a pair that surely fits differ by.
+# The steep engine's (steep.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
 STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
 
@@ -101,7 +101,7 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is the steep one's too, by a pair's lanes."""
+    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is steep's too, by a pair's lanes."""
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
     if engine in ROBUST:
         return True

@@ -47,7 +47,7 @@ struct RobustEngine {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   static constexpr bool kIsLinear = false;
-  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;  // may_reject: another engine may have gone before
+  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;  // where may_reject
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
   static constexpr int kForwardBytes = 0, kBackwardBytes = RobustStage<S>::kBytes;  // of a warp's shared memory

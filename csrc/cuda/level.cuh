@@ -20,7 +20,8 @@
 // from it.
 //
 // Pairs are given up, too, whose costs are beyond what the weights can hold, or whose series are so far from their origin that
-// moving them there would round their differences by too much. robust.cuh computes them in the same call.
+// moving them there would round their differences by too much. steep.cuh computes them in the same call, in float32, and robust.cuh
+// what is left.
 #pragma once
 
 #include "wide.cuh"

@@ -16,7 +16,7 @@ __device__ __forceinline__ bool is_promising(
     const LevelPair<T, kRows>& pair, const LevelState<T, kRows>& state, int steps) {
   const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= kTop - kLeast && (used - kSlack<T>) * all <= done * (kTop - kLeast);
+  return used <= kTop - kLeast && (used - kSlack<T>)*all <= done * (kTop - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up.

@@ -124,8 +124,9 @@ struct LevelPair {
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = widest * widest * (kIsScaled ? T(1) : factor);
-    fits = wanted && is_valid && (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest
-                                            : deepest <= kDeepestUnscaled);
+    fits =
+        wanted && is_valid &&
+        (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest : deepest <= kDeepestUnscaled);
     __syncwarp();
   }
   __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {

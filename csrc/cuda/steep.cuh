@@ -35,7 +35,7 @@ __device__ __forceinline__ float power_of_rest(float a) {
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
 // [kSteepFloor, kSteepMost), s in [1, 2). An unreachable cell is beyond all others.
 struct SteepWords {
-  static constexpr int kCodes = 4;  // of units: 1, 4, 16 and 64
+  static constexpr int kCodes = 4;                          // of units: 1, 4, 16 and 64
   static constexpr float kMost = 65000, kFarthest = 65500;  // units: of an entry, of an unreachable cell
   static constexpr unsigned kRounder = 0x4b400000u;         // the bits of Whole<float>::rounder
   int code;
@@ -59,17 +59,19 @@ struct SteepWords {
     const unsigned bits = static_cast<unsigned>(word) - kRounder + (2u << 16);  // nothing is below -2
     const float whole = __uint_as_float(0x4b000000u | bits >> 16) - (8388608.0f + 2.0f);
     const float fraction = 1.0f - __uint_as_float(0x3f800000u | (bits & 0xffffu) << 7);
-    return {whole > kMost + 100 ? Unreachable<float>::value : DeviceMath<float>::fma(whole, unit(), kSteepFloor), DeviceMath<float>::exp2(fraction * unit())};
+    return {
+        whole > kMost + 100 ? Unreachable<float>::value : DeviceMath<float>::fma(whole, unit(), kSteepFloor),
+        DeviceMath<float>::exp2(fraction * unit())};
   }
 };
 
-// A cell, in three parts: what its cost and the m of its predecessors say,
+// A cell: what its cost and the m of its predecessors say, and then its entry.
 struct SteepCell {
   float m, left, diag, up, rest;  // the powers of two of the sum, and 2^-rest
 
   // The cost is in the unit of `scale`.
-  __device__ __forceinline__ SteepCell(
-      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, float cost, float scale) {
+  __device__ __forceinline__
+  SteepCell(const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, float cost, float scale) {
     const float low = fminf(fminf(left_.m, diag_.m), up_.m);
     m = DeviceMath<float>::fma(cost, scale, low);
     rest = power_of_rest(DeviceMath<float>::fma(cost, scale, -(m - low)));
@@ -77,18 +79,18 @@ struct SteepCell {
     diag = DeviceMath<float>::exp2(low - diag_.m);
     up = DeviceMath<float>::exp2(low - up_.m);
   }
-  // the entry,
   __device__ __forceinline__ Entry<float> entry(
       const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_) const {
     const float both = DeviceMath<float>::fma(diag_.s, diag, left_.s * left);
     return {m, DeviceMath<float>::fma(up_.s, up, both) * rest};
   }
-  // and the same with the shares of E that its predecessors get.
+  // The same, with the shares of E that its predecessors get.
   __device__ __forceinline__ Entry<float> entry(
       const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, Weights<float>& weights) const {
     const float from_left = left_.s * left, from_up = up_.s * up;
     const float sum = DeviceMath<float>::fma(diag_.s, diag, from_left) + from_up;
-    const float inverse = DeviceMath<float>::rough_reciprocal(sum);  // the diagonal predecessor gets what the others leave: no share is lost
+    // The diagonal predecessor gets what the others leave, so no share is lost to rounding.
+    const float inverse = DeviceMath<float>::rough_reciprocal(sum);
     weights = {from_up * inverse, from_left * inverse};
     return {m, sum * rest};
   }

@@ -74,8 +74,7 @@ __device__ __forceinline__ void steep_sweep_back(
   int words[State::kWords];
   const auto fetch = [&](int chunk) {
 #pragma unroll
-    for (int k = 0; k < State::kWords; ++k)
-      words[k] = __ldcs(kept + (int64_t{chunk - 1} * State::kWords + k) * pair.lanes);
+    for (int k = 0; k < State::kWords; ++k) words[k] = __ldcs(kept + (int64_t{chunk - 1} * State::kWords + k) * pair.lanes);
   };
   if (pair.chunks > 1) fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {

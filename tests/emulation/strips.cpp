@@ -116,7 +116,8 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   Warp::the_one().run([&] {
     bool taken;
     if constexpr (kIsSteep)
-      taken = steep_forward<kRows>(problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
+      taken = steep_forward<kRows>(
+          problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
     else
       taken = level_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
     if (threadIdx.x == 0 && taken) verdict = kIsSteep ? Verdict::kSteep : Verdict::kAccepted;
