@@ -131,13 +131,13 @@ struct SavedLayout {
     return saved == nullptr ? Kept()
                             : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
   }
-  // Pairs of the robust engine that are under way at once in backward: after another engine, no more than fill the machine.
-  static int64_t flow_rows(const Problem<T>& problem) {
+  // Pairs of the robust engine that are under way at once: after another engine, no more than fill the machine.
+  static int64_t rows(const Problem<T>& problem) {
     return may_reject(problem) ? std::min(problem.batch, kRowsOfRejected) : problem.batch;
   }
   // What flows between strips in backward.
   static int64_t flow_bytes(const Problem<T>& problem) {
-    const int64_t robust = sizeof(T) * Flows<S>::scalars(flow_rows(problem), Sizes<S>(problem), problem.dim);
+    const int64_t robust = sizeof(T) * Flows<S>::scalars(rows(problem), Sizes<S>(problem), problem.dim);
     if (!linear_applies(problem)) return robust;
     using L = typename LinearEngineFor<T>::S;
     return std::max(robust, LinearFlows<L>::bytes(problem.batch, Sizes<L>(problem), problem.dim));

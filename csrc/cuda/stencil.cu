@@ -1,6 +1,6 @@
 // stencil: one block per pair, the table never leaves the chip.
 //
-// Threads to work: block b is pair b, and where backward has fewer blocks than pairs, every one that many further; its W warps
+// Threads to work: block b is pair b, and where there are fewer blocks than pairs, every one that many further; its W warps
 // take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and a round is W strips. Within a round warps run as a
 // pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it in the strip above. W = 1 for many pairs (no waiting at
 // all), more for few.
@@ -21,31 +21,37 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) ste
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
     Edges<S> edges, Verdict* verdicts) {
   __shared__ Progress words[kMostWarps];
-  const int64_t pair = blockIdx.x;
   const int warp = threadIdx.y, warps = blockDim.y;
-  if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kAccepted;
-  if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) return invalid_forward(value, pair);
-  if (threadIdx.x == 0) words[warp] = 0;
-  __syncthreads();
+  const auto sweep = [&](int64_t pair) {
+    if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kAccepted;
+    if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
+    const Extent extent = problem.extent(pair);
+    if (!extent.valid()) return invalid_forward(value, pair);
+    __syncthreads();  // the pair before is done
+    if (threadIdx.x == 0) words[warp] = 0;
+    __syncthreads();
 
-  const int strips = strips_of<S>(extent);
-  for (int strip = warp, round = 0; strip < strips; strip += warps, ++round) {
-    ForwardStrip<S> job;
-    job.pair = pair;
-    job.strip = strip;
-    job.round = round;
-    job.edges = edges;
-    if (warps > 1) {
-      if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
-      job.own_word = &words[warp];
+    const int strips = strips_of<S>(extent);
+    for (int strip = warp, round = 0; strip < strips; strip += warps, ++round) {
+      ForwardStrip<S> job;
+      job.pair = pair;
+      job.strip = strip;
+      job.round = round;
+      job.edges = edges;
+      if (warps > 1) {
+        if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
+        job.own_word = &words[warp];
+      }
+      if (!Engine::forward(problem, extent, job, saved, value)) {
+        if (threadIdx.x == 0) verdicts[pair] = Verdict::kRejected;
+        return;
+      }
     }
-    if (!Engine::forward(problem, extent, job, saved, value)) {
-      if (threadIdx.x == 0) verdicts[pair] = Verdict::kRejected;
-      return;
-    }
-  }
+  };
+  if constexpr (Engine::kTakesTurns)
+    for (int64_t pair = blockIdx.x; pair < problem.batch; pair += gridDim.x) sweep(pair);
+  else
+    sweep(blockIdx.x);
 }
 
 template <class Engine, class S = typename Engine::S>
@@ -90,27 +96,31 @@ int warps_for(int64_t batch, int64_t strips, int least) {
   return static_cast<int>(std::min(strips, wanted));
 }
 
+template <class Engine>
+constexpr int kLeastWarps = Engine::kIsLinear ? 2 : 1;
+
+// `rows`: pairs under way at once.
 template <class Engine, typename T>
 cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, Verdict* verdicts,
-    int least_warps, cudaStream_t stream) {
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, int64_t rows, Verdict* verdicts,
+    cudaStream_t stream) {
   using S = typename Engine::S;
   const Sizes<S> sizes(problem);
-  const int warps = warps_for(problem.batch, sizes.strips, least_warps);
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
   return launch(
-      stencil_forward<Engine>, problem.batch, warps, Engine::kForwardBytes, stream, problem, value, kept, edges, verdicts);
+      stencil_forward<Engine>, rows, warps_for(rows, sizes.strips, kLeastWarps<Engine>), Engine::kForwardBytes, stream,
+      problem, value, kept, edges, verdicts);
 }
 
-// `rows`: pairs under way at once, each with a row of what flows between its strips.
+// Each of the rows has what flows between the strips of its pair.
 template <class Engine, typename T>
 cudaError_t launch_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch, int64_t rows,
     const Verdict* verdicts, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
-      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips, Engine::kIsLinear ? 2 : 1), Engine::kBackwardBytes,
-      stream, problem, gradient, kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
+      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips, kLeastWarps<Engine>), Engine::kBackwardBytes, stream,
+      problem, gradient, kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
 }
 
 template <class S>
@@ -138,7 +148,7 @@ struct Stencil {
       return launch_level_forward(
           problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
     const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
-    return launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, verdicts, 2, stream);
+    return launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, problem.batch, verdicts, stream);
   }
   static cudaError_t try_backward(
       const Problem<T>& problem, const Gradient<T>& gradient, void* saved, void* flows, const Verdict* verdicts,
@@ -159,10 +169,9 @@ struct Stencil {
     }
     return with_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-      // A few rejected pairs leave the machine idle: two warps shorten their time, and cost little where there are many.
+      // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are many.
       return launch_forward<Engine>(
-          problem, value, Layout::template kept<Engine>(problem, saved), scratch, verdicts, verdicts != nullptr ? 2 : 1,
-          stream);
+          problem, value, Layout::template kept<Engine>(problem, saved), scratch, Layout::rows(problem), verdicts, stream);
     });
   }
 
@@ -181,7 +190,7 @@ struct Stencil {
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
         return launch_backward<Engine>(
-            problem, target, Layout::template kept<Engine>(problem, memory), flows, Layout::flow_rows(problem), verdicts,
+            problem, target, Layout::template kept<Engine>(problem, memory), flows, Layout::rows(problem), verdicts,
             stream);
       });
     });

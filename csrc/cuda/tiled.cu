@@ -294,12 +294,14 @@ struct Tiled {
       using Engine = RobustEngine<S, Tile, true>;
       if constexpr (sizeof(T) == 4 && Tile::kUnivariate) {
         const int64_t blocks = problem.batch * groups_of(Sizes<S>(problem), kTeams);
-        // Where strips of two rows a lane would have to take turns, those of four all run at once.
+        // Where strips of two rows a lane would have to take turns, those of four are faster.
         using Taller = Shape<T, 4>;
-        if (S::kRows == 2 && saved == nullptr && !teams_pay<1>(blocks))
-          if (teams_pay<2>(problem.batch * groups_of(Sizes<Taller>(problem), kTeams)))
-            return launch_team_forward<RobustEngine<Taller, UnivariateTile<Taller>, true>>(
-                problem, value, Saved<Taller>(), scratch, row, stream);
+        if (S::kRows == 2 && saved == nullptr && !teams_pay<1>(blocks)) {
+          using TallerEngine = RobustEngine<Taller, UnivariateTile<Taller>, true>;
+          return teams_pay<2>(problem.batch * groups_of(Sizes<Taller>(problem), kTeams))
+                     ? launch_team_forward<TallerEngine>(problem, value, Saved<Taller>(), scratch, row, stream)
+                     : launch_forward<TallerEngine>(problem, value, Saved<Taller>(), scratch, row, stream);
+        }
         if (teams_pay<2>(blocks))
           return launch_team_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
       }
