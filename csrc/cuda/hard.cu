@@ -26,11 +26,14 @@ struct HardTickets {
   unsigned* next;
 };
 
-template <bool kPath, class S, class Tile>
-__global__ void __launch_bounds__(kWarp* kHardWarps, sizeof(typename S::Scalar) == 4 ? 3 : 2) hard_forward_kernel(
-    const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value, Edges<S> edges,
-    StepTable<S> table, int* ends, HardTickets tickets, int groups) {
+// kIsAhead: a pair has several groups.
+template <bool kPath, bool kIsAhead, class S, class Tile>
+__global__ void __launch_bounds__(kWarp* kHardWarps, sizeof(typename S::Scalar) == 4 && !kIsAhead ? 3 : 2)
+    hard_forward_kernel(
+        const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
+        Edges<S> edges, StepTable<S> table, int* ends, HardTickets tickets, int groups) {
   __shared__ Progress words[kHardWarps];
+  __shared__ HardSlot<S> slots[kHardWarps][2];
   __shared__ unsigned shared_ticket;
   const int warp = threadIdx.y, warps = blockDim.y;
   if (threadIdx.x == 0) words[warp] = 0;
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(kWarp* kHardWarps, sizeof(typename S::Scalar) 
       job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
     else if (strip > 0 && strip == first)
       job.producer = {nullptr, pair_words + group - 1};
-    hard_forward_strip<kPath, S, Tile>(problem, open_ends, extent, job, table, value, ends);
+    hard_forward_strip<kPath, kIsAhead, S, Tile>(problem, open_ends, extent, job, slots[warp], table, value, ends);
   }
 }
 
@@ -156,9 +159,14 @@ struct Hard {
     table.strips = sizes.strips;
     table.chunks = sizes.chunks;
     int* const ends = reinterpret_cast<int*>(scratch + at.ends);
-    hard_forward_kernel<kPath, S, Tile>
-        <<<static_cast<unsigned>(blocks), dim3(kWarp, warps_for(problem, sizes)), 0, stream>>>(
-            problem, open_ends, value, edges, table, ends, tickets, static_cast<int>(groups));
+    const auto run = [&](auto kernel) {
+      kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps_for(problem, sizes)), 0, stream>>>(
+          problem, open_ends, value, edges, table, ends, tickets, static_cast<int>(groups));
+    };
+    if (groups > 1)
+      run(hard_forward_kernel<kPath, true, S, Tile>);
+    else
+      run(hard_forward_kernel<kPath, false, S, Tile>);
     if (kPath)
       hard_path_kernel<S><<<static_cast<unsigned>(problem.batch), kWarp, 0, stream>>>(problem, value, table, ends, spans);
     return cudaGetLastError();

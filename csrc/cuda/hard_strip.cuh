@@ -9,6 +9,7 @@
 #pragma once
 
 #include "../hard_path.h"
+#include "inbox.cuh"
 #include "strip_job.cuh"
 #include "tile.cuh"
 
@@ -71,6 +72,21 @@ struct HardLane {
   }
 };
 
+// A group of the edge above in shared memory.
+template <class S>
+struct alignas(16) HardSlot {
+  typename S::Scalar entries[S::kSteps];
+  double reference;
+};
+
+template <class S>
+__device__ __forceinline__ void fetch(Inbox<HardSlot<S>>& inbox, const Edge<S>& edge, int group) {
+  HardSlot<S>& slot = inbox.next(group);
+  copy_group<S::kSteps>(slot.entries, edge.group(group));
+  __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
+  __pipeline_commit();
+}
+
 // The columns of the edge above a chunk, for lane 0, relative to a reference.
 template <class S>
 struct HardTop {
@@ -85,6 +101,10 @@ struct HardTop {
   __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
     load_group(edge.group(g), near, entries);
     reference = load(edge.references + g, near);
+  }
+  __device__ __forceinline__ void read(const HardSlot<S>& slot) {
+    load_group(slot.entries, true, entries);
+    reference = slot.reference;
   }
 };
 
@@ -140,10 +160,12 @@ struct HardEnd {
   }
 };
 
-template <bool kPath, class S, class Tile>
+// kIsAhead: for few pairs, whose time is the latency of a chunk. What neighbours wrote is fetched ahead of its use, and a chunk is
+// published a little later, when what the lane wrote has arrived, for which publishing waits.
+template <bool kPath, bool kIsAhead, class S, class Tile>
 __device__ __forceinline__ void hard_forward_strip(
     const Problem<typename S::Scalar>& problem, bool open_ends, const Extent& extent, const ForwardStrip<S>& job,
-    const StepTable<S>& table, typename S::Scalar* value, int* ends) {
+    HardSlot<S> (&slots)[2], const StepTable<S>& table, typename S::Scalar* value, int* ends) {
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
   Surroundings<S> around(extent, job.strip);
@@ -155,6 +177,12 @@ __device__ __forceinline__ void hard_forward_strip(
   const T penalty = static_cast<T>(problem.penalty_of(job.pair));
   const bool watches_end = around.is_last && open_ends;
 
+  Inbox<HardSlot<S>> inbox(slots);
+  Progress seen = 0;
+  const int above_groups = around.is_first ? 0 : min(around.above.groups(), chunks + around.above_offset);
+  // The edge above's group is complete when the strip above has done so many chunks.
+  const auto done_at = [](int group) { return group + S::kSkewChunks + 1; };
+
   HardLane<S> state;
   state.start(around.is_first && lane == 0);
   HardEnd end;
@@ -165,12 +193,21 @@ __device__ __forceinline__ void hard_forward_strip(
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     forbid_infinite_costs(problem, tile);
+    if (kIsAhead && chunk > 0 && lane == kWarp - 1) job.publish(progress_of(job.round, chunk), is_told(chunk, chunks));
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     // Open ends: R[0,j] = 0 above the first row.
     HardTop<S> top(around.is_first && open_ends ? T(0) : T(INFINITY));
     const int group = chunk + around.above_offset;
-    if (!around.is_first && group < around.above.groups() && lane == 0) {
-      job.producer.wait(group + S::kSkewChunks + 1);
+    if (kIsAhead && group < above_groups && lane == 0) {
+      if (!inbox.holds(group)) {
+        while (!job.producer.has_done(done_at(group), seen)) __nanosleep(20);
+        fetch(inbox, above_edge, group);
+      }
+      top.read(inbox.read());
+      if (group + 1 < above_groups && job.producer.has_done(done_at(group + 1), seen)) fetch(inbox, above_edge, group + 1);
+    }
+    if (!kIsAhead && group < above_groups && lane == 0) {
+      job.producer.wait(done_at(group));
       top.read(above_edge, group, job.producer.is_near());
     }
     __syncwarp();
@@ -209,7 +246,7 @@ __device__ __forceinline__ void hard_forward_strip(
         *to = steps.words[0];
     }
     __syncwarp();
-    if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
+    if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
   }
   if (around.is_last && lane == around.end_lane) {
     value[job.pair] = static_cast<T>(end.value);
