@@ -232,6 +232,16 @@ def test_the_steep_engine_takes_noise(strips, engine):
     assert run(strips, engine, 0.1, x=x + 1000, y=y + 1000, keeps=False) is not None
 
 
+@pytest.mark.parametrize("engine", STEEP)
+def test_no_share_of_the_steep_engine_leaves_the_table(strips, engine):
+    """Where there is one path alone, E is 1 along all of it; shares lost at the table's edges would add up."""
+    for n, m in ((16 * int(engine.split("_")[2]), 1), (1, 500)):
+        x, y = normal(n, 1).float(), normal(m, 1, seed=1).float()
+        _, dx, dy, _ = run(strips, engine, 0.1, x=x, y=y)
+        slopes = numpy64(2 * (x.double() - y.double().T))
+        np.testing.assert_allclose(dx if m == 1 else -dy, slopes.ravel(), rtol=5e-7)
+
+
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
 @pytest.mark.parametrize("engine", LINEAR | LEVEL | STEEP)
 def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):

@@ -79,14 +79,6 @@ struct alignas(16) HardSlot {
   double reference;
 };
 
-template <class S>
-__device__ __forceinline__ void fetch(Inbox<HardSlot<S>>& inbox, const Edge<S>& edge, int group) {
-  HardSlot<S>& slot = inbox.next(group);
-  copy_group<S::kSteps>(slot.entries, edge.group(group));
-  __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
-  __pipeline_commit();
-}
-
 // The columns of the edge above a chunk, for lane 0, relative to a reference.
 template <class S>
 struct HardTop {
@@ -177,11 +169,8 @@ __device__ __forceinline__ void hard_forward_strip(
   const T penalty = static_cast<T>(problem.penalty_of(job.pair));
   const bool watches_end = around.is_last && open_ends;
 
-  Inbox<HardSlot<S>> inbox(slots);
-  Progress seen = 0;
+  EdgeAhead<S, HardSlot<S>> edge_ahead(slots);
   const int above_groups = around.is_first ? 0 : min(around.above.groups(), chunks + around.above_offset);
-  // The edge above's group is complete when the strip above has done so many chunks.
-  const auto done_at = [](int group) { return group + S::kSkewChunks + 1; };
 
   HardLane<S> state;
   state.start(around.is_first && lane == 0);
@@ -198,16 +187,9 @@ __device__ __forceinline__ void hard_forward_strip(
     // Open ends: R[0,j] = 0 above the first row.
     HardTop<S> top(around.is_first && open_ends ? T(0) : T(INFINITY));
     const int group = chunk + around.above_offset;
-    if (kIsAhead && group < above_groups && lane == 0) {
-      if (!inbox.holds(group)) {
-        while (!job.producer.has_done(done_at(group), seen)) __nanosleep(20);
-        fetch(inbox, above_edge, group);
-      }
-      top.read(inbox.read());
-      if (group + 1 < above_groups && job.producer.has_done(done_at(group + 1), seen)) fetch(inbox, above_edge, group + 1);
-    }
+    if (kIsAhead && group < above_groups && lane == 0) edge_ahead.take(above_edge, job.producer, group, above_groups, top);
     if (!kIsAhead && group < above_groups && lane == 0) {
-      job.producer.wait(done_at(group));
+      job.producer.wait(done_at<S>(group));
       top.read(above_edge, group, job.producer.is_near());
     }
     __syncwarp();

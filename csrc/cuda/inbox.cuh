@@ -5,6 +5,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "handoff.cuh"
 #include "strip_memory.cuh"
 
 namespace softdtw {
@@ -60,12 +61,36 @@ __device__ __forceinline__ void copy_snapshot(char* to, const char* from, int la
   __pipeline_commit();
 }
 
+// A group of the edge above is complete when the strip above has done so many chunks.
 template <class S>
-__device__ __forceinline__ void fetch(Inbox<EdgeSlot<S>>& inbox, const Edge<S>& edge, int group) {
-  EdgeSlot<S>& slot = inbox.next(group);
-  copy_group<2 * S::kSteps>(slot.entries, edge.group(group));
-  __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
-  __pipeline_commit();
+__device__ __forceinline__ int done_at(int group) {
+  return group + S::kSkewChunks + 1;
 }
+
+// The edge above, by the lane that reads it group by group: each is on its way while the warp sweeps, if the strip above has done it
+// by then.
+template <class S, class Slot>
+struct EdgeAhead {
+  Inbox<Slot> inbox;
+  Progress seen = 0;
+
+  __device__ EdgeAhead(Slot (&slots)[2]) : inbox(slots) {}
+  __device__ __forceinline__ void fetch(const Edge<S>& edge, int group) {
+    using T = typename S::Scalar;
+    Slot& slot = inbox.next(group);
+    copy_group<sizeof(slot.entries) / sizeof(T)>(slot.entries, edge.group(group));
+    __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
+    __pipeline_commit();
+  }
+  template <class Top>
+  __device__ __forceinline__ void take(const Edge<S>& edge, const Neighbour& producer, int group, int groups, Top& top) {
+    if (!inbox.holds(group)) {
+      while (!producer.has_done(done_at<S>(group), seen)) __nanosleep(20);
+      fetch(edge, group);
+    }
+    top.read(inbox.read());
+    if (group + 1 < groups && producer.has_done(done_at<S>(group + 1), seen)) fetch(edge, group + 1);
+  }
+};
 
 }  // namespace softdtw

@@ -45,11 +45,8 @@ __device__ void robust_forward_strip(
   const Recurrences<S> recurrences(problem, job.pair);
 
   __shared__ EdgeSlot<S> slots[kIsAhead ? kMostAheadWarps : 1][2];
-  Inbox<EdgeSlot<S>> inbox(slots[kIsAhead ? threadIdx.y : 0]);
-  Progress seen = 0;
+  EdgeAhead<S, EdgeSlot<S>> edge_ahead(slots[kIsAhead ? threadIdx.y : 0]);
   const int above_groups = around.is_first ? 0 : min(around.above.groups(), chunks + around.above_offset);
-  // The edge above's group is complete when the strip above has done so many chunks.
-  const auto done_at = [](int group) { return group + S::kSkewChunks + 1; };
 
   RobustState<S> state;
   state.start(around.is_first && lane == 0);
@@ -64,16 +61,9 @@ __device__ void robust_forward_strip(
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     RobustTop<S> top;
     const int group = chunk + around.above_offset;
-    if (kIsAhead && group < above_groups && lane == 0) {
-      if (!inbox.holds(group)) {
-        while (!job.producer.has_done(done_at(group), seen)) __nanosleep(20);
-        fetch(inbox, above_edge, group);
-      }
-      top.read(inbox.read());
-      if (group + 1 < above_groups && job.producer.has_done(done_at(group + 1), seen)) fetch(inbox, above_edge, group + 1);
-    }
+    if (kIsAhead && group < above_groups && lane == 0) edge_ahead.take(above_edge, job.producer, group, above_groups, top);
     if (!kIsAhead && !around.is_first && group < around.above.groups() && lane == 0) {
-      job.producer.wait(done_at(group));
+      job.producer.wait(done_at<S>(group));
       top.read(above_edge, group, job.producer.is_near());
     }
     __syncwarp();
