@@ -140,6 +140,22 @@ def test_any_two_lengths(device, dtype, batch, n, m, dim):
             assert_values_close(numpy64(value)[b], best, dtype, 1.0)
 
 
+@pytest.mark.parametrize("rows", [30, 64, 130, 500, 1500])
+@pytest.mark.parametrize("batch", [1, 1500])
+@pytest.mark.parametrize("dim", [1, 2, 7, 9])
+def test_a_path_that_comes_late_from_bad_neighbours(device, dim, batch, rows):
+    """Up to the jump the rows behind it hold nothing but cells 100,000 times the value."""
+    if batch * rows * dim > 1500 * 1500:
+        pytest.skip("no other case than fewer pairs are")
+    noise = [normal(batch, length, dim, seed=length, dtype=torch.float32) * 1e-3 for length in (rows + 40, rows + 70)]
+    x, y = (series + 100 * (torch.arange(series.shape[1]) >= rows).float()[:, None] for series in noise)
+    expected = dtw(x[:3].double(), y[:3].double())
+    assert expected.max() < 0.1
+    value, _ = dtw_path(x.to(device), y.to(device))
+    for actual in (value, dtw(x.to(device), y.to(device))):
+        assert_values_close(numpy64(actual[:3]), numpy64(expected), torch.float32, 1e-6)
+
+
 @pytest.mark.parametrize("batch", [1, 40, 600, 1100, 2100])
 def test_any_batch(device, batch):
     x, y = (normal(batch, length, 1, seed=length).float().to(device) for length in (300, 280))

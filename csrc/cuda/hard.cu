@@ -1,9 +1,10 @@
 // Hard DTW, (9), by strips that are swept on the chip (hard_strip.cuh), for one pair or many.
 //
-// Threads to work: a block of W warps takes a ticket, which stands for a group of consecutive strips of one pair; its warps
-// take the strips of the group in turn and run as a pipeline, as in stencil.cu. With many pairs, or short ones, a group is a
-// whole pair. Otherwise a group has W strips and a pair many blocks, which hand edges to each other through global memory as
-// in tiled.cu: ticket order is top strips first, and a block waits only for earlier tickets, which have started.
+// Threads to work: a block of W warps has W consecutive strips of one pair. Its warps go on together, a chunk at a time, and meet
+// at a barrier after each; every strip is as many chunks behind the one above as it takes for the edge between them to be there. So
+// nobody looks for what another warp has done. Where a pair has more strips, it has several blocks, which take tickets
+// (tickets.cuh) and hand edges over as in tiled.cu: two more warps carry them between global memory and rings in shared memory
+// (ring.cuh), by which a block's first warp waits, and with it the others.
 //
 // A path is walked by one warp per pair, a gradient has a thread for every row of x and of y.
 #include <algorithm>
@@ -11,59 +12,111 @@
 
 #include "hard.h"
 #include "hard_strip.cuh"
-#include "strip_variant.h"
+#include "hard_tile.cuh"
+#include "tickets.cuh"
 
 namespace softdtw {
 namespace {
 
-constexpr int kHardWarps = 8, kPairWarps = 4;
+constexpr int kMostWarps = 8, kCarriers = 2;
 constexpr int kGradientThreads = 128;
-constexpr int64_t kManyPairs = 512;  // from which a block sweeps a pair of any length
 
-// Zeroed before a launch with several groups a pair.
-struct HardTickets {
-  Progress* words;  // (pair, group): chunks done by the group's last strip
-  unsigned* next;
+// Waits for the block's warps that sweep.
+__device__ __forceinline__ void meet(int warps) {
+  if (warps == 1)
+    __syncwarp();
+  else
+    asm volatile("bar.sync 1, %0;" ::"r"(warps * kWarp) : "memory");
+}
+
+template <class S>
+__device__ __forceinline__ void copy_edge(const HardEdge<S>& from, HardEdge<S>& to, bool near) {
+  constexpr int kFours = sizeof(HardEdge<S>) / sizeof(int4);
+#pragma unroll
+  for (int i = 0; i < kFours; ++i) reinterpret_cast<int4*>(&to)[i] = load(reinterpret_cast<const int4*>(&from) + i, near);
+}
+
+// What a block's warps share.
+template <class S>
+struct HardHandover {
+  HardEdge<S> edges[kMostWarps][2];  // of a strip, its groups in turn
+  Ring<HardEdge<S>> above, below;    // between blocks
 };
 
-// kIsAhead: a pair has several groups.
-template <bool kPath, bool kIsAhead, class S, class Tile>
-__global__ void __launch_bounds__(kWarp* kHardWarps, sizeof(typename S::Scalar) == 4 && !kIsAhead ? 3 : 2)
-    hard_forward_kernel(
-        const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
-        Edges<S> edges, StepTable<S> table, int* ends, HardTickets tickets, int groups) {
-  __shared__ Progress words[kHardWarps];
-  __shared__ HardSlot<S> slots[kHardWarps][2];
-  __shared__ unsigned shared_ticket;
-  const int warp = threadIdx.y, warps = blockDim.y;
-  if (threadIdx.x == 0) words[warp] = 0;
-  if (groups > 1 && threadIdx.x == 0 && warp == 0) shared_ticket = atomicAdd(tickets.next, 1u);
-  __syncthreads();
-  const unsigned ticket = groups > 1 ? shared_ticket : blockIdx.x;
-  const int64_t pair = ticket % problem.batch;
-  const int group = static_cast<int>(ticket / problem.batch);
+// kHasGroups: a pair has several blocks. `edges`: a row per pair, which holds every block's last edge in turn.
+template <bool kPath, bool kHasGroups, class S, class Tile>
+__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 0))) hard_forward_kernel(
+    const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
+    HardEdge<S>* edges, StepTable<S> table, int* ends, Tickets tickets, int groups) {
+  __shared__ HardHandover<S> handover;
+  __shared__ typename Tile::Memory memory[kMostWarps];
+  const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kCarriers : 0);
+  Turn turn{blockIdx.x, 0};
+  if constexpr (kHasGroups) {
+    if (warp == 0) {
+      handover.above.start(lane);
+      handover.below.start(lane);
+    }
+    turn = take_turn(tickets, problem.batch);
+  }
+  const int64_t pair = turn.pair;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
-    if (group == 0 && threadIdx.x == 0 && warp == 0) value[pair] = NAN;
+    if (turn.group == 0 && lane == 0 && warp == 0) value[pair] = NAN;
     return;
   }
-  const int strips = strips_of<S>(extent);
-  const int first = groups > 1 ? group * warps : 0, last = groups > 1 ? min(strips, first + warps) : strips;
-  Progress* const pair_words = tickets.words + pair * groups;
-  for (int strip = first + warp, round = 0; strip < last; strip += warps, ++round) {
-    ForwardStrip<S> job;
-    job.pair = pair;
-    job.strip = strip;
-    job.round = round;
-    job.edges = edges;
-    if (warps > 1) job.own_word = &words[warp];
-    if (groups > 1 && warp == warps - 1) job.far_word = pair_words + group;
-    if (strip > first && warps > 1)
-      job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
-    else if (strip > 0 && strip == first)
-      job.producer = {nullptr, pair_words + group - 1};
-    hard_forward_strip<kPath, kIsAhead, S, Tile>(problem, open_ends, extent, job, slots[warp], table, value, ends);
+  const int strips = strips_of<S>(extent), first = turn.group * most_warps, warps = min(most_warps, strips - first);
+  if (warps <= 0) return;
+  const bool has_above = kHasGroups && first > 0, has_below = kHasGroups && first + warps < strips;
+  if (kHasGroups && warp >= most_warps) {
+    HardEdge<S>* const row = edges + pair * ((problem.m + S::kSteps - 1) / S::kSteps);
+    Progress* const words = tickets.words + pair * groups + turn.group;
+    if (warp == most_warps && has_above) {
+      const Strip<S> above(extent, first - 1);
+      const HardEdge<S>* const from = row + above.first_column / S::kSteps;
+      carry_in(handover.above, above.groups(), words - 1, lane, [&](int item, HardEdge<S>& to) {
+        copy_edge(from[item], to, false);
+      });
+    } else if (warp > most_warps && has_below) {
+      const Strip<S> last(extent, first + warps - 1);
+      HardEdge<S>* const to = row + last.first_column / S::kSteps;
+      carry_out(handover.below, last.groups(), words, lane, [&](const HardEdge<S>& from, int item) {
+        copy_edge(from, to[item], true);
+      });
+    }
+    return;
   }
+  if (warp >= warps) return;
+
+  // A strip writes a group of its edge kSkewChunks after it has begun to sweep it, and the next chunk may read it.
+  constexpr int kBehind = S::kSkewChunks + 1;
+  const Strip<S> top(extent, first), own(extent, first + warp), bottom(extent, first + warps - 1);
+  const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
+  const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
+  HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
+  const bool takes = has_above && warp == 0, gives = has_below && warp == warps - 1;
+  unsigned taken = 0, room = handover.below.kRoom;
+  if (takes) handover.above.skip(taken, min(sweep.groups_above(), sweep.group_above(0)));
+  for (int time = 0; time < stop; ++time) {
+    const int chunk = time - start;
+    if (chunk >= 0 && chunk < sweep.chunks) {
+      const int group = sweep.group_above(chunk), own_group = sweep.own_group(chunk);
+      const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][group & 1];
+      HardEdge<S>* below = &handover.edges[warp][own_group & 1];
+      const bool takes_one = takes && sweep.has_group_above(chunk), gives_one = gives && own_group >= 0;
+      if (takes_one) above = &handover.above.await(group);
+      if (gives_one) {
+        handover.below.make_room(room, own_group + 1);
+        below = &handover.below.place(own_group);
+      }
+      sweep.sweep(chunk, *above, *below, table);
+      if (takes_one) handover.above.leave(taken++);
+      if (gives_one && lane == kWarp - 1) handover.below.fill(own_group);
+    }
+    meet(warps);
+  }
+  if (takes) handover.above.skip(taken, sweep.groups_above());
+  sweep.finish(value, ends);
 }
 
 template <class S>
@@ -102,38 +155,61 @@ __global__ void __launch_bounds__(kGradientThreads)
     path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kGradientThreads);
 }
 
+// Multiprocessors of the current device.
+int processors() {
+  int device = 0, count = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
+  return known ? count : 1;
+}
+
+constexpr int kTallRows = 16;  // of a lane: for values of many pairs of one dimension
+
+// Rows of a lane. Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have
+// to be enough of them.
 template <typename T>
-int rows_for(const Problem<T>& problem) {
+int rows_for(const Problem<T>& problem, bool with_path) {
   if (std::is_same_v<T, double> || problem.n <= 2 * kWarp) return 2;
-  return problem.batch * ((problem.n + 4 * kWarp - 1) / (4 * kWarp)) >= kManyPairs ? 4 : 2;
+  if (with_path || !is_univariate(problem)) return 4;
+  constexpr int kWarpsOfProcessor = 8;
+  const int64_t tall = (problem.n + kTallRows * kWarp - 1) / (kTallRows * kWarp),
+                low = (problem.n + 4 * kWarp - 1) / (4 * kWarp);
+  // Instructions of a column: four a cell, and those of its own.
+  constexpr int kOfCell = 4, kOfColumn = 12;
+  const bool is_cheaper = tall * (kTallRows * kOfCell + kOfColumn) < low * (4 * kOfCell + kOfColumn);
+  return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * processors() ? kTallRows : 4;
+}
+
+// Calls f(Shape<T, K>{}) for the rows of rows_for().
+template <typename T, class F>
+auto with_hard_shape(int rows, F&& f) {
+  if constexpr (std::is_same_v<T, double>) {
+    return f(Shape<T, 2>{});
+  } else {
+    return rows == 2 ? f(Shape<T, 2>{}) : rows == 4 ? f(Shape<T, 4>{}) : f(Shape<T, kTallRows>{});
+  }
 }
 
 template <class S>
 struct Hard {
   using T = typename S::Scalar;
-
-  static bool has_groups(const Problem<T>& problem, const Sizes<S>& sizes) {
-    return problem.batch < kManyPairs && sizes.strips > kPairWarps;
-  }
-  static int64_t groups_of(const Problem<T>& problem, const Sizes<S>& sizes) {
-    return has_groups(problem, sizes) ? (sizes.strips + kHardWarps - 1) / kHardWarps : 1;
-  }
-  static int warps_for(const Problem<T>& problem, const Sizes<S>& sizes) {
-    if (has_groups(problem, sizes)) return kHardWarps;
-    const int64_t wanted = problem.batch >= 2048 ? 1 : problem.batch >= 1024 ? 2 : kPairWarps;
-    return static_cast<int>(std::min(sizes.strips, wanted));
-  }
+  static constexpr bool kIsTall = S::kRows == kTallRows;
+  static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by rows_for()
 
   // Scratch memory: tickets, edges, ends, steps.
   struct Layout {
-    int64_t tickets, edges, ends, steps, total;
+    int warps;
+    int64_t groups, tickets, edges, ends, steps, total;
   };
   static Layout layout(const Problem<T>& problem, const Sizes<S>& sizes, bool with_path) {
     const auto padded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
     Layout at;
-    at.tickets = 0;
-    at.edges = padded((problem.batch * groups_of(problem, sizes) + 1) * sizeof(Progress));
-    at.ends = at.edges + padded(Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
+    at.warps = static_cast<int>(std::min<int64_t>(sizes.strips, kMostWarps));
+    at.groups = (sizes.strips + at.warps - 1) / at.warps;
+    const bool has_groups = at.groups > 1;
+    at.tickets = has_groups ? Tickets::bytes(problem.batch, at.groups) : 0;
+    at.edges = padded(at.tickets);
+    at.ends = at.edges + padded(has_groups ? problem.batch * sizes.groups * sizeof(HardEdge<S>) : 0);
     at.steps = at.ends + padded(with_path ? problem.batch * sizeof(int) : 0);
     at.total = at.steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
     return at;
@@ -144,44 +220,53 @@ struct Hard {
       const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
     const Layout at = layout(problem, sizes, kPath);
-    const int64_t groups = groups_of(problem, sizes), blocks = groups * problem.batch;
+    const int64_t blocks = at.groups * problem.batch;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    HardTickets tickets;
-    tickets.words = reinterpret_cast<Progress*>(scratch);
-    tickets.next = reinterpret_cast<unsigned*>(tickets.words + problem.batch * groups);
-    if (groups > 1) {
-      const cudaError_t error = cudaMemsetAsync(scratch, 0, at.edges, stream);
+    const bool has_groups = at.groups > 1;
+    if (has_groups) {
+      const cudaError_t error = cudaMemsetAsync(scratch, 0, at.tickets, stream);
       if (error != cudaSuccess) return error;
     }
-    const auto edges = Edges<S>::rows(scratch + at.edges, sizes.groups);
+    const Tickets tickets(scratch, problem.batch, at.groups);
     StepTable<S> table;
     table.words = reinterpret_cast<unsigned*>(scratch + at.steps);
     table.strips = sizes.strips;
     table.chunks = sizes.chunks;
     int* const ends = reinterpret_cast<int*>(scratch + at.ends);
-    const auto run = [&](auto kernel) {
-      kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps_for(problem, sizes)), 0, stream>>>(
-          problem, open_ends, value, edges, table, ends, tickets, static_cast<int>(groups));
+    const auto run = [&](auto kernel, int carriers) {
+      kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, at.warps + carriers), 0, stream>>>(
+          problem, open_ends, value, reinterpret_cast<HardEdge<S>*>(scratch + at.edges), table, ends, tickets,
+          static_cast<int>(at.groups));
     };
-    if (groups > 1)
-      run(hard_forward_kernel<kPath, true, S, Tile>);
-    else
-      run(hard_forward_kernel<kPath, false, S, Tile>);
-    if (kPath)
+    if (!has_groups) {
+      run(hard_forward_kernel<kPath, false, S, Tile>, 0);
+    } else if constexpr (!kIsOneStrip) {
+      run(hard_forward_kernel<kPath, true, S, Tile>, kCarriers);
+    }
+    if constexpr (kPath)
       hard_path_kernel<S><<<static_cast<unsigned>(problem.batch), kWarp, 0, stream>>>(problem, value, table, ends, spans);
     return cudaGetLastError();
   }
 
   static cudaError_t forward(
       const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
-    const auto with_tile = [&](auto* tile) {
-      using Tile = std::remove_pointer_t<decltype(tile)>;
-      return spans != nullptr ? launch<true, Tile>(problem, open_ends, value, spans, scratch, stream)
-                              : launch<false, Tile>(problem, open_ends, value, spans, scratch, stream);
-    };
-    if constexpr (sizeof(T) == 4)
-      if (is_univariate(problem)) return with_tile(static_cast<UnivariateTile<S>*>(nullptr));
-    return with_tile(static_cast<DenseTile<S>*>(nullptr));
+    if constexpr (kIsTall) {
+      return launch<false, HardUnivariateTile<S>>(problem, open_ends, value, spans, scratch, stream);
+    } else {
+      const auto with_tile = [&](auto* tile) {
+        using Tile = std::remove_pointer_t<decltype(tile)>;
+        return spans != nullptr ? launch<true, Tile>(problem, open_ends, value, spans, scratch, stream)
+                                : launch<false, Tile>(problem, open_ends, value, spans, scratch, stream);
+      };
+      if constexpr (sizeof(T) == 4) {
+        if (is_univariate(problem)) return with_tile(static_cast<HardUnivariateTile<S>*>(nullptr));
+        if (problem.cost == Cost::kSqEuclidean && problem.dim <= 4)
+          return with_tile(static_cast<HardFewDimsTile<S, 1>*>(nullptr));
+        if (problem.cost == Cost::kSqEuclidean && problem.dim <= 8)
+          return with_tile(static_cast<HardFewDimsTile<S, 2>*>(nullptr));
+      }
+      return with_tile(static_cast<HardDenseTile<S>*>(nullptr));
+    }
   }
 };
 
@@ -189,7 +274,7 @@ struct Hard {
 
 template <typename T>
 int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
-  return with_shape<T>(rows_for(problem), [&](auto shape) -> int64_t {
+  return with_hard_shape<T>(rows_for(problem, with_path), [&](auto shape) -> int64_t {
     using S = decltype(shape);
     return Hard<S>::layout(problem, Sizes<S>(problem), with_path).total;
   });
@@ -198,7 +283,7 @@ int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
 template <typename T>
 cudaError_t hard_forward(
     const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
-  return with_shape<T>(rows_for(problem), [&](auto shape) {
+  return with_hard_shape<T>(rows_for(problem, spans != nullptr), [&](auto shape) {
     return Hard<decltype(shape)>::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
   });
 }

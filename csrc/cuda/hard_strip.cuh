@@ -1,16 +1,21 @@
-// One warp sweeps one strip (strip.cuh) of hard DTW, (9).
+// One warp sweeps one strip (strip.cuh) of hard DTW, (9), chunk by chunk.
 //
-// A lane holds R of its rows relative to a reference of its own, a float64 that is renewed every stage to the smallest of
-// them: so float32 rounds a cell against what its neighbours differ by, not against R. A cell is two minima and an addition.
-// Minima are those that pass NaN on: every cell is a predecessor of the last one, so a NaN cost spoils its pair.
+// In float32 a strip's entries are relative to a reference, a float64, which is renewed every few chunks: to the smallest entry that
+// any lane holds, or that of the strip above if that is smaller. Costs are not negative, so no cell to come is smaller: the
+// reference is at most the R of every later cell, and rounding R less a reference never is a coarser thing than rounding R itself.
+// (A reference of a lane's own would not do: a lane may hold nothing but cells far worse than those that come next from above.)
+// A cell is two minima and an addition. Minima are those that pass NaN on: every cell is a predecessor of the last one, so a NaN
+// cost spoils its pair.
 //
 // Where a path is wanted, each lane keeps the step of every cell of its tile, two bits each, in one word (two with four rows)
 // per chunk: N M / 4 bytes, and one coalesced store per warp and chunk.
 #pragma once
 
+#include <cfloat>
+
 #include "../hard_path.h"
-#include "inbox.cuh"
-#include "strip_job.cuh"
+#include "ring.cuh"
+#include "strip_memory.cuh"
 #include "tile.cuh"
 
 namespace softdtw {
@@ -39,6 +44,13 @@ struct StepTable {
   }
 };
 
+// A group of columns of a strip's last row.
+template <class S>
+struct alignas(16) HardEdge {
+  typename S::Scalar entries[S::kSteps];
+  double reference;
+};
+
 template <class S>
 struct HardLane {
   using T = typename S::Scalar;
@@ -51,71 +63,76 @@ struct HardLane {
     for (int k = 0; k < S::kRows; ++k) left[k] = T(INFINITY);
     diag = holds_corner ? T(0) : T(INFINITY);
   }
-  // A lane that no path has reached yet takes over the reference of the nearest lane above that one has.
-  __device__ __forceinline__ void renew(int lane, double top_reference) {
-    T lowest = diag;
+  // By the whole warp, whose reference it is. `above`: that of the row above the strip, or infinity where nothing more comes
+  // from there.
+  __device__ __forceinline__ void renew(double above) {
+    if constexpr (sizeof(T) == 4) {
+      float lowest = fminf(diag, left[0]);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) lowest = DeviceMath<T>::min(lowest, left[k]);
-    const bool reached = lowest < T(INFINITY);
-    if (reached) {
+      for (int k = 1; k < S::kRows; ++k) lowest = fminf(lowest, left[k]);
+      const float by = fminf(lowest_of_warp(lowest), static_cast<float>(above - reference));
+      if (!(fabsf(by) <= FLT_MAX)) return;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) left[k] -= lowest;
-      diag -= lowest;
-      reference += static_cast<double>(lowest);
+      for (int k = 0; k < S::kRows; ++k) left[k] -= by;
+      diag -= by;
+      reference += static_cast<double>(by);
     }
-    const unsigned reached_lanes = __ballot_sync(kAllLanes, reached);
-    if (reached_lanes != kAllLanes) {
-      if (lane == 0 && !reached) reference = top_reference;
-      const double nearest = __shfl_sync(kAllLanes, reference, 31 - __clz((reached_lanes | 1u) & ((2u << lane) - 1u)));
-      if (!reached) reference = nearest;
-    }
+  }
+
+ private:
+  // Signed integers are in the order of the numbers that they stand for; a positive NaN is above them all.
+  __device__ __forceinline__ static int as_ordered(int bits) { return bits ^ (bits >> 31 & 0x7fffffff); }
+  __device__ __forceinline__ static float lowest_of_warp(float own) {
+    int lowest = as_ordered(__float_as_int(own));
+#if __CUDA_ARCH__ >= 800
+    lowest = __reduce_min_sync(kAllLanes, lowest);
+#else
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+      lowest = min(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+#endif
+    return __int_as_float(as_ordered(lowest));
   }
 };
 
-// A group of the edge above in shared memory.
-template <class S>
-struct alignas(16) HardSlot {
-  typename S::Scalar entries[S::kSteps];
-  double reference;
-};
-
-// The columns of the edge above a chunk, for lane 0, relative to a reference.
+// The row above the strip, at a chunk's columns for lane 0.
 template <class S>
 struct HardTop {
   using T = typename S::Scalar;
   T entries[S::kSteps];
-  double reference = 0;
+  double reference;
 
-  __device__ __forceinline__ explicit HardTop(T entry) {
+  __device__ __forceinline__ HardTop(T entry, double reference_) : reference(reference_) {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) entries[t] = entry;
   }
-  __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
-    load_group(edge.group(g), near, entries);
-    reference = load(edge.references + g, near);
+  __device__ __forceinline__ void read(const HardEdge<S>& edge) {
+    load_group(edge.entries, true, entries);
+    reference = edge.reference;
   }
-  __device__ __forceinline__ void read(const HardSlot<S>& slot) {
-    load_group(slot.entries, true, entries);
-    reference = slot.reference;
+  __device__ __forceinline__ void move_to(double reference_) {
+    if constexpr (sizeof(T) == 8) return;
+    const T by = static_cast<T>(reference - reference_);
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) entries[t] += by;
   }
 };
 
-// (9) over a chunk. `above` brings what comes from the row above the lane to the lane's reference. kGeneral: cells outside the
-// band may be here, or the end of the pair. `cell(k, t, r)` sees every cell of a general sweep, `column(t, bottom)` every step,
-// with the entry of the lane's last row before it.
+// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `cell(k, t, r)` sees every cell of
+// a general sweep, `column(t, bottom)` every step, with the entry of the lane's last row before it.
 template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Cell, class Column>
 __device__ __forceinline__ void sweep_hard(
     const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const HardTop<S>& top,
-    typename S::Scalar above, typename S::Scalar penalty, HardLane<S>& state, StepWords<S>& steps, Cell&& cell,
-    Column&& column) {
+    typename S::Scalar penalty, HardLane<S>& state, StepWords<S>& steps, Cell&& cell, Column&& column) {
   using T = typename S::Scalar;
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const T bottom = state.left[S::kRows - 1];
     const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
-    T up = (lane == 0 ? top.entries[t] : handed) + above;
+    T up = lane == 0 ? top.entries[t] : handed;
     T diag = state.diag;
     state.diag = up;
+    const auto costs = tile.costs_of(t);
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k];
@@ -128,7 +145,7 @@ __device__ __forceinline__ void sweep_hard(
         // left and diag come from the column before, so their minimum is off the chain that runs down the rows.
         best = lesser(kPenalty ? up + penalty : up, lesser(diag, kPenalty ? left + penalty : left));
       }
-      T r = best + tile.cost(k, t);
+      T r = costs.add(k, best);
       if (kGeneral) {
         if (!place.holds(extent, k, t)) r = T(INFINITY);
         cell(k, t, r);
@@ -152,58 +169,66 @@ struct HardEnd {
   }
 };
 
-// kIsAhead: for few pairs, whose time is the latency of a chunk. What neighbours wrote is fetched ahead of its use, and a chunk is
-// published a little later, when what the lane wrote has arrived, for which publishing waits.
-template <bool kPath, bool kIsAhead, class S, class Tile>
-__device__ __forceinline__ void hard_forward_strip(
-    const Problem<typename S::Scalar>& problem, bool open_ends, const Extent& extent, const ForwardStrip<S>& job,
-    HardSlot<S> (&slots)[2], const StepTable<S>& table, typename S::Scalar* value, int* ends) {
+// A strip under way.
+template <bool kPath, class S, class Tile>
+class HardSweep {
   using T = typename S::Scalar;
-  const int lane = threadIdx.x;
-  Surroundings<S> around(extent, job.strip);
-  around.pin_for_forward();
-  const Strip<S>& strip = around.strip;
-  const int chunks = around.is_last ? around.end_chunk + 1 : strip.chunks;
-  const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
-  const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const T penalty = static_cast<T>(problem.penalty_of(job.pair));
-  const bool watches_end = around.is_last && open_ends;
-
-  EdgeAhead<S, HardSlot<S>> edge_ahead(slots);
-  const int above_groups = around.is_first ? 0 : min(around.above.groups(), chunks + around.above_offset);
-
+  static constexpr int kChunksBetweenRenewals = 4;
+  const Problem<T>& problem;
+  const Extent& extent;
+  const int64_t pair;
+  const int index, lane;
+  const bool open_ends;
+  Surroundings<S> around;
+  const T penalty;
   HardLane<S> state;
-  state.start(around.is_first && lane == 0);
   HardEnd end;
-  T lane_above = 0;
-  Tile tile(problem, extent, strip, job.pair, lane);
-  tile.fetch(Place<S>(strip, extent, 0, lane));
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const Place<S> place(strip, extent, chunk, lane);
-    tile.use(place);
-    forbid_infinite_costs(problem, tile);
-    if (kIsAhead && chunk > 0 && lane == kWarp - 1) job.publish(progress_of(job.round, chunk), is_told(chunk, chunks));
-    if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-    // Open ends: R[0,j] = 0 above the first row.
-    HardTop<S> top(around.is_first && open_ends ? T(0) : T(INFINITY));
-    const int group = chunk + around.above_offset;
-    if (kIsAhead && group < above_groups && lane == 0) edge_ahead.take(above_edge, job.producer, group, above_groups, top);
-    if (!kIsAhead && group < above_groups && lane == 0) {
-      job.producer.wait(done_at<S>(group));
-      top.read(above_edge, group, job.producer.is_near());
-    }
-    __syncwarp();
-    if (chunk % S::kStage == 0) {
-      state.renew(lane, top.reference);
-      lane_above = static_cast<T>(__shfl_up_sync(kAllLanes, state.reference, 1) - state.reference);
-    }
-    const T above = lane == 0 ? static_cast<T>(top.reference - state.reference) : lane_above;
+  Tile tile;
 
-    const int own_group = chunk - S::kSkewChunks;
-    const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
-    T* const out = own_edge.group(own_group);
-    if (writes) own_edge.references[own_group] = state.reference;
-    const bool ends_here = chunk == around.end_chunk || watches_end;
+ public:
+  const int chunks;
+
+  __device__ HardSweep(
+      const Problem<T>& problem_, bool open_ends_, const Extent& extent_, int64_t pair_, int index_, int lane_,
+      typename Tile::Memory& memory)
+      : problem(problem_),
+        extent(extent_),
+        pair(pair_),
+        index(index_),
+        lane(lane_),
+        open_ends(open_ends_),
+        around(extent, index),
+        penalty(static_cast<T>(problem.penalty_of(pair))),
+        tile(problem, extent, around.strip, pair, lane, memory),
+        chunks(around.is_last ? around.end_chunk + 1 : around.strip.chunks) {
+    around.pin_for_forward();
+    state.start(around.is_first && lane == 0);
+    tile.fetch(Place<S>(around.strip, extent, 0, lane));
+  }
+  // The group of the edge above that a chunk meets. Whether there is one.
+  __device__ __forceinline__ int group_above(int chunk) const { return chunk + around.above_offset; }
+  __device__ __forceinline__ bool has_group_above(int chunk) const {
+    return !around.is_first && group_above(chunk) < around.above.groups();
+  }
+  __device__ __forceinline__ int groups_above() const { return around.is_first ? 0 : around.above.groups(); }
+  // The group of its own edge that a chunk writes; below 0 there is none.
+  __device__ __forceinline__ int own_group(int chunk) const { return around.is_last ? -1 : chunk - S::kSkewChunks; }
+
+  // `above` is read where there is a group above, `own` written where there is one of its own.
+  __device__ __forceinline__ void sweep(int chunk, const HardEdge<S>& above, HardEdge<S>& own, const StepTable<S>& table) {
+    const Place<S> place(around.strip, extent, chunk, lane);
+    tile.use(place);
+    if (chunk + 1 < chunks) tile.fetch(Place<S>(around.strip, extent, chunk + 1, lane));
+    // Open ends: R[0,j] = 0 above the first row.
+    const bool starts_anywhere = around.is_first && open_ends;
+    HardTop<S> top(starts_anywhere ? T(0) : T(INFINITY), starts_anywhere ? 0.0 : INFINITY);
+    if (has_group_above(chunk)) top.read(above);
+    if (chunk % kChunksBetweenRenewals == 0) state.renew(top.reference);
+    top.move_to(state.reference);
+
+    const bool writes = lane == kWarp - 1 && own_group(chunk) >= 0;
+    if (writes) own.reference = state.reference;
+    const bool ends_here = around.is_last && (chunk == around.end_chunk || open_ends);
     StepWords<S> steps;
     const auto cell = [&](int k, int t, T r) {
       if (!ends_here || lane != around.end_lane || k != around.end_row) return;
@@ -212,42 +237,29 @@ __device__ __forceinline__ void hard_forward_strip(
         end.see(state.reference + static_cast<double>(r), column);
     };
     const auto column = [&](int t, T bottom) {
-      if (writes) out[t] = bottom;
+      if (writes) own.entries[t] = bottom;
     };
     if (!place.in_band || ends_here)
-      sweep_hard<true, true, kPath>(extent, place, lane, tile, top, above, penalty, state, steps, cell, column);
+      sweep_hard<true, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     else if (penalty != T(0))
-      sweep_hard<false, true, kPath>(extent, place, lane, tile, top, above, penalty, state, steps, cell, column);
+      sweep_hard<false, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     else
-      sweep_hard<false, false, kPath>(extent, place, lane, tile, top, above, penalty, state, steps, cell, column);
+      sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     if constexpr (kPath) {
-      unsigned* const to = table.chunk(job.pair, job.strip, chunk) + lane * StepWords<S>::kWords;
+      unsigned* const to = table.chunk(pair, index, chunk) + lane * StepWords<S>::kWords;
       if constexpr (StepWords<S>::kWords == 2)
         *reinterpret_cast<uint2*>(to) = make_uint2(steps.words[0], steps.words[1]);
       else
         *to = steps.words[0];
     }
-    __syncwarp();
-    if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
   }
-  if (around.is_last && lane == around.end_lane) {
-    value[job.pair] = static_cast<T>(end.value);
-    if (kPath) ends[job.pair] = end.column;
+  // After the last chunk.
+  __device__ __forceinline__ void finish(T* value, int* ends) const {
+    if (!around.is_last || lane != around.end_lane) return;
+    value[pair] = static_cast<T>(end.value);
+    if (kPath) ends[pair] = end.column;
   }
-}
-
-// A ready-made cost of +inf forbids its cell; load_costs() limits it to a number.
-template <class S>
-__device__ __forceinline__ void forbid_infinite_costs(const Problem<typename S::Scalar>& problem, DenseTile<S>& tile) {
-  if (problem.cost != Cost::kMatrix) return;
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-      if (tile.costs[k][t] >= Unreachable<typename S::Scalar>::value) tile.costs[k][t] = INFINITY;
-}
-template <class S>
-__device__ __forceinline__ void forbid_infinite_costs(const Problem<typename S::Scalar>&, UnivariateTile<S>&) {}
+};
 
 // The best path of one pair, by one warp: a chunk of steps is loaded by all lanes at once, and each lane takes the same walk.
 template <class S>

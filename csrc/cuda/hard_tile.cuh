@@ -1,0 +1,129 @@
+// The costs of a lane's tile (tile.cuh) as the sweep of hard DTW adds them, a column at a time.
+//
+// A tile has Memory, in shared memory, of the warp's own; fetch() and use() as in tile.cuh; and costs_of(t), whose add(k, best)
+// is the cell's entry.
+#pragma once
+
+#include "tile.cuh"
+
+namespace softdtw {
+
+// Squared differences of float32 series of one dimension: a multiplication and an addition at once.
+template <class S>
+struct HardUnivariateTile : UnivariateTile<S> {
+  using T = typename S::Scalar;
+  struct Memory {};
+  struct Column {
+    const HardUnivariateTile& tile;
+    const int t;
+    __device__ __forceinline__ T add(int k, T best) const {
+      const T difference = tile.difference(k, t);
+      return DeviceMath<T>::fma(difference, difference, best);
+    }
+  };
+
+  __device__ HardUnivariateTile(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
+      : UnivariateTile<S>(problem, extent, strip, pair, lane) {}
+  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
+};
+
+// Squared Euclidean costs of up to 4 kFours dimensions in float32: rows in registers, and in shared memory the columns that the
+// warp's lanes are at.
+template <class S, int kFours>
+struct HardFewDimsTile {
+  using T = float;
+  static constexpr int kColumns = 64;  // at least those of a step and of a chunk to come
+  static_assert(kColumns >= kWarp + 2 * S::kSteps);
+  struct Memory {
+    float4 columns[kFours][kColumns];
+  };
+  struct Column {
+    float costs[S::kRows];
+    __device__ __forceinline__ float add(int k, float best) const { return best + costs[k]; }
+  };
+  const View<const float> y;
+  const int last, lane, dim;
+  int column = 0;  // the lane's first one of the chunk
+  float4 rows[S::kRows][kFours], next;
+  Memory& memory;
+
+  __device__ HardFewDimsTile(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane_, Memory& memory_)
+      : y(problem.y.pair(pair)), last(extent.m - 1), lane(lane_), dim(static_cast<int>(problem.dim)), memory(memory_) {
+    const View<const float> x = problem.x.pair(pair);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int i = 0; i < kFours; ++i)
+        rows[k][i] = four_of(x, min(strip.first_row + lane * S::kRows + k, extent.n - 1), 4 * i);
+    // What lanes left of the table read: any number will do.
+    for (int i = lane; i < kFours * kColumns; i += kWarp) memory.columns[i / kColumns][i % kColumns] = float4{};
+    __syncwarp();
+  }
+  __device__ __forceinline__ void fetch(const Place<S>& place) {
+    if (lane < S::kSteps * kFours) next = four_of(y, min(place.column + lane + lane / kFours, last), lane % kFours * 4);
+  }
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    column = place.column;
+    if (lane < S::kSteps * kFours) memory.columns[lane % kFours][slot(column + lane + lane / kFours)] = next;
+    __syncwarp();
+  }
+  __device__ __forceinline__ Column costs_of(int t) const {
+    Column cells;
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      const float4 four = memory.columns[i][slot(column + t)];
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) {
+        const float4& row = rows[k][i];
+        float sum = i == 0 ? 0.0f : cells.costs[k];
+        sum = fmaf(row.x - four.x, row.x - four.x, sum);
+        sum = fmaf(row.y - four.y, row.y - four.y, sum);
+        sum = fmaf(row.z - four.z, row.z - four.z, sum);
+        cells.costs[k] = fmaf(row.w - four.w, row.w - four.w, sum);
+      }
+    }
+    return cells;
+  }
+
+ private:
+  __device__ __forceinline__ static unsigned slot(int column) { return static_cast<unsigned>(column) % kColumns; }
+  // Coordinates d to d + 3 of a vector; 0 past the last one.
+  __device__ __forceinline__ float4 four_of(const View<const float>& series, int i, int d) const {
+    const float* const vector = series.data + i * series.row_stride;
+    const int64_t stride = series.column_stride;
+    return {
+        d < dim ? vector[d * stride] : 0, d + 1 < dim ? vector[(d + 1) * stride] : 0,
+        d + 2 < dim ? vector[(d + 2) * stride] : 0, d + 3 < dim ? vector[(d + 3) * stride] : 0};
+  }
+};
+
+// Other costs, all of a tile at once.
+template <class S>
+struct HardDenseTile : DenseTile<S> {
+  using T = typename S::Scalar;
+  struct Memory {};
+  struct Column {
+    const HardDenseTile& tile;
+    const int t;
+    __device__ __forceinline__ T add(int k, T best) const { return best + tile.cost(k, t); }
+  };
+
+  __device__ HardDenseTile(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
+      : DenseTile<S>(problem, extent, strip, pair, lane) {}
+  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
+  // A ready-made cost of +inf forbids its cell; load_costs() limits it to a number.
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    DenseTile<S>::use(place);
+    if (this->problem.cost != Cost::kMatrix) return;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t)
+        if (this->costs[k][t] >= Unreachable<T>::value) this->costs[k][t] = INFINITY;
+  }
+};
+
+}  // namespace softdtw
