@@ -3,7 +3,7 @@
 // A Backend is a struct of static functions, each a template over float and double:
 //   void forward<T>(problem, open_ends, T* value, Span* spans, like)      spans is null where no path is wanted
 //   void backward<T>(problem, gradient, like)
-//   Tensor arrange(series)                                               the series in the strides that the kernels read best
+//   Tensor arrange(series, cost)                                         the series in the strides that the kernels read best
 #pragma once
 
 #include <tuple>
@@ -60,9 +60,10 @@ struct HardEntryPoints {
       OptionalTensor warp_penalties, int64_t bandwidth, double warp_penalty, bool open_ends, std::string cost, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
+      const Cost kind = cost_from_name(cost);
+      const Tensor x_view = Backend::arrange(x, kind), y_view = Backend::arrange(y, kind);
       auto problem = problem_from_series<T>(
-          x_view, y_view, cost_from_name(cost),
+          x_view, y_view, kind,
           {x_lengths, y_lengths, bandwidths, bandwidth, kNoGamma, warp_penalty, nullptr, &warp_penalties});
       problem.scale = 1;
       return run_forward(problem, open_ends, save, x);

@@ -123,7 +123,7 @@ def test_ties_are_broken_in_the_documented_order(device, dtype, open_ends):
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("dim", [1, 2, 6, 17])
 def test_any_two_lengths(device, dtype, batch, n, m, dim):
     x, y = normal(batch, n, dim, seed=n, dtype=dtype).cumsum(1), normal(batch, m, dim, seed=m, dtype=dtype).cumsum(1)
     for bandwidth, penalty in ((None, 0.0), (7, 0.25)):

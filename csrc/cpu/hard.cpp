@@ -105,7 +105,12 @@ struct HardPass {
       const uint8_t byte = pair.steps[pair.starts[group] + row - rows_of_group(pair.extent, group).first];
       return byte >> 2 * (d % kDiagonalsPerByte) & 3;
     };
-    walk_back(pair.extent.n, static_cast<int>(task.end.column), step, [&](int row, Span span) {
+    const auto arrive = [&](int row, int column) {
+      int taken = step(row, column);
+      for (; column > 0 && taken == kLeft; taken = step(row, column)) --column;
+      return Arrival{column, taken == kDiagonal ? kDiagonal : kUp};
+    };
+    walk_back(pair.extent.n, static_cast<int>(task.end.column), arrive, [&](int row, Span span) {
       spans[b * problem.n + row] = span;
     });
     leave_empty(b, pair.extent.n);
@@ -123,7 +128,7 @@ struct HardPass {
 };
 
 struct HardCpuBackend {
-  static Tensor arrange(const Tensor& series) { return series; }
+  static Tensor arrange(const Tensor& series, Cost) { return series; }
 
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {

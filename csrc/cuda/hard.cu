@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "hard.h"
+#include "hard_product.h"
 #include "hard_strip.cuh"
 #include "hard_tile.cuh"
 #include "tickets.cuh"
@@ -29,13 +30,6 @@ __device__ __forceinline__ void meet(int warps) {
     asm volatile("bar.sync 1, %0;" ::"r"(warps * kWarp) : "memory");
 }
 
-template <class S>
-__device__ __forceinline__ void copy_edge(const HardEdge<S>& from, HardEdge<S>& to, bool near) {
-  constexpr int kFours = sizeof(HardEdge<S>) / sizeof(int4);
-#pragma unroll
-  for (int i = 0; i < kFours; ++i) reinterpret_cast<int4*>(&to)[i] = load(reinterpret_cast<const int4*>(&from) + i, near);
-}
-
 // What a block's warps share.
 template <class S>
 struct HardHandover {
@@ -43,11 +37,11 @@ struct HardHandover {
   Ring<HardEdge<S>> above, below;    // between blocks
 };
 
-// kHasGroups: a pair has several blocks. `edges`: a row per pair, which holds every block's last edge in turn.
+// kHasGroups: a pair has several blocks.
 template <bool kPath, bool kHasGroups, class S, class Tile>
 __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 0))) hard_forward_kernel(
     const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
-    HardEdge<S>* edges, StepTable<S> table, int* ends, Tickets tickets, int groups) {
+    HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups) {
   __shared__ HardHandover<S> handover;
   __shared__ typename Tile::Memory memory[kMostWarps];
   const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kCarriers : 0);
@@ -69,21 +63,11 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 
   if (warps <= 0) return;
   const bool has_above = kHasGroups && first > 0, has_below = kHasGroups && first + warps < strips;
   if (kHasGroups && warp >= most_warps) {
-    HardEdge<S>* const row = edges + pair * ((problem.m + S::kSteps - 1) / S::kSteps);
     Progress* const words = tickets.words + pair * groups + turn.group;
-    if (warp == most_warps && has_above) {
-      const Strip<S> above(extent, first - 1);
-      const HardEdge<S>* const from = row + above.first_column / S::kSteps;
-      carry_in(handover.above, above.groups(), words - 1, lane, [&](int item, HardEdge<S>& to) {
-        copy_edge(from[item], to, false);
-      });
-    } else if (warp > most_warps && has_below) {
-      const Strip<S> last(extent, first + warps - 1);
-      HardEdge<S>* const to = row + last.first_column / S::kSteps;
-      carry_out(handover.below, last.groups(), words, lane, [&](const HardEdge<S>& from, int item) {
-        copy_edge(from, to[item], true);
-      });
-    }
+    if (warp == most_warps && has_above)
+      rows.carry_edge_in(extent, pair, first, handover.above, words - 1, lane);
+    else if (warp > most_warps && has_below)
+      rows.carry_edge_out(extent, pair, first + warps - 1, handover.below, words, lane);
     return;
   }
   if (warp >= warps) return;
@@ -94,48 +78,22 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 
   const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
   const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
   HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
-  const bool takes = has_above && warp == 0, gives = has_below && warp == warps - 1;
-  unsigned taken = 0, room = handover.below.kRoom;
-  if (takes) handover.above.skip(taken, min(sweep.groups_above(), sweep.group_above(0)));
+  HardRings<S> rings{
+      has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
+  rings.start(sweep);
   for (int time = 0; time < stop; ++time) {
     const int chunk = time - start;
     if (chunk >= 0 && chunk < sweep.chunks) {
-      const int group = sweep.group_above(chunk), own_group = sweep.own_group(chunk);
-      const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][group & 1];
-      HardEdge<S>* below = &handover.edges[warp][own_group & 1];
-      const bool takes_one = takes && sweep.has_group_above(chunk), gives_one = gives && own_group >= 0;
-      if (takes_one) above = &handover.above.await(group);
-      if (gives_one) {
-        handover.below.make_room(room, own_group + 1);
-        below = &handover.below.place(own_group);
-      }
+      const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][sweep.group_above(chunk) & 1];
+      HardEdge<S>* below = &handover.edges[warp][sweep.own_group(chunk) & 1];
+      if constexpr (kHasGroups) rings.open(sweep, chunk, above, below);
       sweep.sweep(chunk, *above, *below, table);
-      if (takes_one) handover.above.leave(taken++);
-      if (gives_one && lane == kWarp - 1) handover.below.fill(own_group);
+      if constexpr (kHasGroups) rings.close(sweep, chunk, lane);
     }
     meet(warps);
   }
-  if (takes) handover.above.skip(taken, sweep.groups_above());
+  rings.finish(sweep);
   sweep.finish(value, ends);
-}
-
-template <class S>
-__global__ void __launch_bounds__(kWarp) hard_path_kernel(
-    const __grid_constant__ Problem<typename S::Scalar> problem, const typename S::Scalar* value, StepTable<S> table,
-    const int* ends, Span* spans) {
-  const int64_t pair = blockIdx.x;
-  const Extent extent = problem.extent(pair);
-  const bool exists = extent.valid() && isfinite(value[pair]);
-  const int m = static_cast<int>(problem.m), lane = threadIdx.x;
-  spans += pair * problem.n;
-  for (int row = (exists ? extent.n : 0) + lane; row < problem.n; row += kWarp) spans[row] = {m, m - 1};
-  if (!exists) return;
-  PathWalk<S> walk(extent, table, pair, lane);
-  walk_back(
-      extent.n, ends[pair], [&](int row, int column) { return walk.step(row, column); },
-      [&](int row, Span span) {
-        if (lane == 0) spans[row] = span;
-      });
 }
 
 // Blocks of kGradientThreads per pair, along y the pairs.
@@ -209,7 +167,7 @@ struct Hard {
     const bool has_groups = at.groups > 1;
     at.tickets = has_groups ? Tickets::bytes(problem.batch, at.groups) : 0;
     at.edges = padded(at.tickets);
-    at.ends = at.edges + padded(has_groups ? problem.batch * sizes.groups * sizeof(HardEdge<S>) : 0);
+    at.ends = at.edges + padded(has_groups ? HardRows<S>::bytes(problem.batch, sizes) : 0);
     at.steps = at.ends + padded(with_path ? problem.batch * sizeof(int) : 0);
     at.total = at.steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
     return at;
@@ -233,10 +191,10 @@ struct Hard {
     table.strips = sizes.strips;
     table.chunks = sizes.chunks;
     int* const ends = reinterpret_cast<int*>(scratch + at.ends);
+    const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(scratch + at.edges), sizes.groups};
     const auto run = [&](auto kernel, int carriers) {
       kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, at.warps + carriers), 0, stream>>>(
-          problem, open_ends, value, reinterpret_cast<HardEdge<S>*>(scratch + at.edges), table, ends, tickets,
-          static_cast<int>(at.groups));
+          problem, open_ends, value, rows, table, ends, tickets, static_cast<int>(at.groups));
     };
     if (!has_groups) {
       run(hard_forward_kernel<kPath, false, S, Tile>, 0);
@@ -274,6 +232,8 @@ struct Hard {
 
 template <typename T>
 int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
+  if constexpr (std::is_same_v<T, float>)
+    if (HardProducts::apply(problem)) return HardProducts::scratch_bytes(problem, with_path);
   return with_hard_shape<T>(rows_for(problem, with_path), [&](auto shape) -> int64_t {
     using S = decltype(shape);
     return Hard<S>::layout(problem, Sizes<S>(problem), with_path).total;
@@ -283,6 +243,8 @@ int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
 template <typename T>
 cudaError_t hard_forward(
     const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
+  if constexpr (std::is_same_v<T, float>)
+    if (HardProducts::apply(problem)) return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
   return with_hard_shape<T>(rows_for(problem, spans != nullptr), [&](auto shape) {
     return Hard<decltype(shape)>::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
   });

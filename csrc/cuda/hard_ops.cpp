@@ -3,15 +3,21 @@
 
 #include "../hard_entry.h"
 #include "hard.h"
+#include "hard_product.h"
 #include "launch.h"
 
 namespace softdtw {
 namespace {
 
 struct HardCudaBackend {
-  // Dimension-major, as the strips read it.
-  static Tensor arrange(const Tensor& series) {
-    if (series.dim() != 3 || series.size(2) == 1 || series.stride(1) == 1) return series;
+  // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions as it
+  // is.
+  static Tensor arrange(const Tensor& series, Cost cost) {
+    if (series.dim() != 3 || series.size(2) == 1) return series;
+    if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float)
+      return series.size(2) < HardProducts::kLeastDims || series.stride(2) == 1 ? series
+                                                                                : torch::stable::contiguous(series);
+    if (series.stride(1) == 1) return series;
     return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
   }
 

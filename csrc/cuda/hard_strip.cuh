@@ -7,48 +7,53 @@
 // A cell is two minima and an addition. Minima are those that pass NaN on: every cell is a predecessor of the last one, so a NaN
 // cost spoils its pair.
 //
-// Where a path is wanted, each lane keeps the step of every cell of its tile, two bits each, in one word (two with four rows)
-// per chunk: N M / 4 bytes, and one coalesced store per warp and chunk.
+// Where a path is wanted, the steps of all cells are kept (hard_steps.cuh).
 #pragma once
 
 #include <cfloat>
 
-#include "../hard_path.h"
+#include "hard_steps.cuh"
 #include "ring.cuh"
 #include "strip_memory.cuh"
 #include "tile.cuh"
 
 namespace softdtw {
 
-// The steps of a lane's tile of a chunk.
-template <class S>
-struct StepWords {
-  static constexpr int kBits = 2, kCells = S::kRows * S::kSteps, kWords = kCells * kBits / 32;
-  unsigned words[kWords] = {};
-
-  __device__ __forceinline__ static int bit(int k, int t) { return (t * S::kRows + k) * kBits; }
-  __device__ __forceinline__ void add(int k, int t, unsigned step) { words[bit(k, t) / 32] |= step << bit(k, t) % 32; }
-};
-
-// Steps of all pairs: [pair][strip][chunk][lane][word].
-template <class S>
-struct StepTable {
-  unsigned* words = nullptr;
-  int64_t strips = 0, chunks = 0;
-
-  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
-    return batch * sizes.strips * sizes.chunks * kWarp * StepWords<S>::kWords * sizeof(unsigned);
-  }
-  __device__ __forceinline__ unsigned* chunk(int64_t pair, int strip, int chunk) const {
-    return words + ((pair * strips + strip) * chunks + chunk) * kWarp * StepWords<S>::kWords;
-  }
-};
-
 // A group of columns of a strip's last row.
 template <class S>
 struct alignas(16) HardEdge {
   typename S::Scalar entries[S::kSteps];
   double reference;
+};
+
+// A row of edges for every pair, which holds the last edge of each of its blocks in turn, and the warps that carry edges between it and
+// rings: of a block whose first strip is `first`, and of one whose last strip is `last`.
+template <class S>
+struct HardRows {
+  HardEdge<S>* groups;
+  int64_t length;  // groups of a pair
+
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) { return batch * sizes.groups * sizeof(HardEdge<S>); }
+  __device__ void carry_edge_in(
+      const Extent& extent, int64_t pair, int first, Ring<HardEdge<S>>& ring, const Progress* progress, int lane) const {
+    const Strip<S> above(extent, first - 1);
+    const HardEdge<S>* const from = groups + pair * length + above.first_column / S::kSteps;
+    carry_in(ring, above.groups(), progress, lane, [&](int group, HardEdge<S>& to) { copy(from[group], to, false); });
+  }
+  __device__ void carry_edge_out(
+      const Extent& extent, int64_t pair, int last, Ring<HardEdge<S>>& ring, Progress* progress, int lane) const {
+    const Strip<S> strip(extent, last);
+    HardEdge<S>* const to = groups + pair * length + strip.first_column / S::kSteps;
+    carry_out(
+        ring, strip.groups(), progress, lane, [&](const HardEdge<S>& from, int group) { copy(from, to[group], true); });
+  }
+
+ private:
+  __device__ __forceinline__ static void copy(const HardEdge<S>& from, HardEdge<S>& to, bool near) {
+#pragma unroll
+    for (int i = 0; i < sizeof(HardEdge<S>) / sizeof(int4); ++i)
+      reinterpret_cast<int4*>(&to)[i] = load(reinterpret_cast<const int4*>(&from) + i, near);
+  }
 };
 
 template <class S>
@@ -245,13 +250,7 @@ class HardSweep {
       sweep_hard<false, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     else
       sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
-    if constexpr (kPath) {
-      unsigned* const to = table.chunk(pair, index, chunk) + lane * StepWords<S>::kWords;
-      if constexpr (StepWords<S>::kWords == 2)
-        *reinterpret_cast<uint2*>(to) = make_uint2(steps.words[0], steps.words[1]);
-      else
-        *to = steps.words[0];
-    }
+    if constexpr (kPath) table.store(pair, index, chunk, lane, steps);
   }
   // After the last chunk.
   __device__ __forceinline__ void finish(T* value, int* ends) const {
@@ -261,47 +260,36 @@ class HardSweep {
   }
 };
 
-// The best path of one pair, by one warp: a chunk of steps is loaded by all lanes at once, and each lane takes the same walk.
+// The rings that a strip takes the edge above from, and leaves its own in; null where it has none.
 template <class S>
-struct PathWalk {
-  const Extent& extent;
-  const StepTable<S>& table;
-  const int64_t pair;
-  const int lane;
-  Strip<S> strip;
-  int index, chunk = -1;
-  unsigned words[StepWords<S>::kWords], earlier[StepWords<S>::kWords];
+struct HardRings {
+  using Edge = HardEdge<S>;
+  Ring<Edge>*above, *below;
+  unsigned taken = 0, room = Ring<Edge>::kRoom;
 
-  __device__ PathWalk(const Extent& extent_, const StepTable<S>& table_, int64_t pair_, int lane_)
-      : extent(extent_), table(table_), pair(pair_), lane(lane_), strip(extent_, 0), index(-1) {}
-
-  __device__ __forceinline__ void load_into(unsigned (&to)[StepWords<S>::kWords], int chunk_) const {
-#pragma unroll
-    for (int i = 0; i < StepWords<S>::kWords; ++i)
-      to[i] = chunk_ >= 0 ? table.chunk(pair, index, chunk_)[lane * StepWords<S>::kWords + i] : 0;
+  template <class Sweep>
+  __device__ __forceinline__ void start(const Sweep& sweep) {
+    if (above != nullptr) above->skip(taken, min(sweep.groups_above(), sweep.group_above(0)));
   }
-  __device__ __forceinline__ int step(int row, int column) {
-    if (row / S::kStripRows != index) {
-      index = row / S::kStripRows;
-      strip = Strip<S>(extent, index);
-      chunk = -1;
-    }
-    const int own_row = row - strip.first_row, owner = own_row / S::kRows, k = own_row % S::kRows;
-    const int time = column - strip.first_column + owner, wanted = time / S::kSteps;
-    if (wanted != chunk) {
-      if (chunk >= 0 && wanted == chunk - 1) {
-#pragma unroll
-        for (int i = 0; i < StepWords<S>::kWords; ++i) words[i] = earlier[i];
-      } else {
-        load_into(words, wanted);
-      }
-      chunk = wanted;
-      load_into(earlier, chunk - 1);  // ahead of its use
-    }
-    const int bit = StepWords<S>::bit(k, time % S::kSteps);
-    unsigned word = words[0];
-    if constexpr (StepWords<S>::kWords == 2) word = bit >= 32 ? words[1] : word;
-    return __shfl_sync(kAllLanes, word, owner) >> bit % 32 & 3;
+  // Before a chunk: where it reads and writes, if that is in a ring.
+  template <class Sweep>
+  __device__ __forceinline__ void open(const Sweep& sweep, int chunk, const Edge*& from, Edge*& to) {
+    if (above != nullptr && sweep.has_group_above(chunk)) from = &above->await(taken);
+    const int own = sweep.own_group(chunk);
+    if (below == nullptr || own < 0) return;
+    below->make_room(room, own + 1);
+    to = &below->place(own);
+  }
+  // And after it.
+  template <class Sweep>
+  __device__ __forceinline__ void close(const Sweep& sweep, int chunk, int lane) {
+    if (above != nullptr && sweep.has_group_above(chunk)) above->leave(taken++);
+    const int own = sweep.own_group(chunk);
+    if (below != nullptr && own >= 0 && lane == kWarp - 1) below->fill(own);
+  }
+  template <class Sweep>
+  __device__ __forceinline__ void finish(const Sweep& sweep) {
+    if (above != nullptr) above->skip(taken, sweep.groups_above());
   }
 };
 
