@@ -21,28 +21,6 @@ struct Span {
   int32_t first, last;
 };
 
-// Where a path comes to a row from: the first column of the row's span, and the step into that cell, up or diagonal. In column 0
-// what is not diagonal counts as up.
-struct Arrival {
-  int column, step;
-};
-
-// Cells are (row, column). Calls visit(row, span) for every row from the last to the first. `arrive(row, column)` follows what a
-// sweep noted to the left, from a cell of the path. Whatever it noted, the walk stays in the table and ends.
-#if defined(__CUDACC__)
-#pragma nv_exec_check_disable
-#endif
-template <class Arrive, class Visit>
-SOFTDTW_HD void walk_back(int rows, int end_column, const Arrive& arrive, const Visit& visit) {
-  int last = end_column;
-  for (int row = rows - 1; row >= 0; --row) {
-    const Arrival arrival = arrive(row, last);
-    visit(row, Span{arrival.column, last});
-    last = arrival.column;
-    if (arrival.step == kDiagonal && last > 0) --last;
-  }
-}
-
 template <typename T>
 struct HardGradient : Gradient<T> {
   const Span* spans = nullptr;  // (B, N)

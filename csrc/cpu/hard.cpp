@@ -15,6 +15,26 @@ namespace {
 const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
 const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
 
+// Cells are (row, column). Calls visit(row, span) for every row from the last to the first; `step(row, column)` is what a
+// sweep noted. Whatever it noted, the walk stays in the table and ends.
+template <class StepAt, class Visit>
+void walk_back(int rows, int end_column, const StepAt& step, const Visit& visit) {
+  int row = rows - 1, column = end_column, last = end_column;
+  while (true) {
+    int taken = step(row, column);
+    if (column == 0 && taken != kDiagonal) taken = kUp;
+    if (taken == kLeft) {
+      --column;
+      continue;
+    }
+    visit(row, Span{column, last});
+    if (row == 0) return;
+    --row;
+    if (taken == kDiagonal && column > 0) --column;
+    last = column;
+  }
+}
+
 // As schedule.h wants it. A pair is one turn.
 template <typename T>
 struct HardPass {
@@ -105,12 +125,7 @@ struct HardPass {
       const uint8_t byte = pair.steps[pair.starts[group] + row - rows_of_group(pair.extent, group).first];
       return byte >> 2 * (d % kDiagonalsPerByte) & 3;
     };
-    const auto arrive = [&](int row, int column) {
-      int taken = step(row, column);
-      for (; column > 0 && taken == kLeft; taken = step(row, column)) --column;
-      return Arrival{column, taken == kDiagonal ? kDiagonal : kUp};
-    };
-    walk_back(pair.extent.n, static_cast<int>(task.end.column), arrive, [&](int row, Span span) {
+    walk_back(pair.extent.n, static_cast<int>(task.end.column), step, [&](int row, Span span) {
       spans[b * problem.n + row] = span;
     });
     leave_empty(b, pair.extent.n);

@@ -42,8 +42,9 @@ template <bool kPath, bool kHasGroups, class S, class Tile>
 __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 0))) hard_forward_kernel(
     const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
     HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups) {
-  __shared__ HardHandover<S> handover;
+  __shared__ HardHandover<S> shared_handover;
   __shared__ typename Tile::Memory memory[kMostWarps];
+  HardHandover<S>& handover = pinned(shared_handover);
   const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kCarriers : 0);
   Turn turn{blockIdx.x, 0};
   if constexpr (kHasGroups) {
@@ -138,18 +139,32 @@ int rows_for(const Problem<T>& problem, bool with_path) {
   return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * processors() ? kTallRows : 4;
 }
 
-// Calls f(Shape<T, K>{}) for the rows of rows_for().
+// Calls f with a null pointer of the tile's type (hard_tile.cuh): what a problem's costs and its rows ask for. Longer chunks are
+// fewer, and tiles whose costs do not stand in registers have room for them.
 template <typename T, class F>
-auto with_hard_shape(int rows, F&& f) {
+auto with_tile(const Problem<T>& problem, bool with_path, F&& f) {
+  const auto call = [&](auto* tile) { return f(tile); };
   if constexpr (std::is_same_v<T, double>) {
-    return f(Shape<T, 2>{});
+    return call(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr));
   } else {
-    return rows == 2 ? f(Shape<T, 2>{}) : rows == 4 ? f(Shape<T, 4>{}) : f(Shape<T, kTallRows>{});
+    const int rows = rows_for(problem, with_path);
+    const auto with_rows = [&](auto* low, auto* high) { return rows == 2 ? call(low) : call(high); };
+    using Two = Shape<T, 2, 16>;
+    using Four = Shape<T, 4, 16>;
+    if (rows == kTallRows) return call(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
+    if (is_univariate(problem))
+      return with_rows(static_cast<HardUnivariateTile<Two>*>(nullptr), static_cast<HardUnivariateTile<Four>*>(nullptr));
+    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 4)
+      return with_rows(static_cast<HardFewDimsTile<Two, 1>*>(nullptr), static_cast<HardFewDimsTile<Four, 1>*>(nullptr));
+    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 8)
+      return with_rows(static_cast<HardFewDimsTile<Two, 2>*>(nullptr), static_cast<HardFewDimsTile<Four, 2>*>(nullptr));
+    return with_rows(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr), static_cast<HardDenseTile<Shape<T, 4>>*>(nullptr));
   }
 }
 
-template <class S>
+template <class Tile>
 struct Hard {
+  using S = typename Tile::Shape;
   using T = typename S::Scalar;
   static constexpr bool kIsTall = S::kRows == kTallRows;
   static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by rows_for()
@@ -173,7 +188,7 @@ struct Hard {
     return at;
   }
 
-  template <bool kPath, class Tile>
+  template <bool kPath>
   static cudaError_t launch(
       const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
     const Sizes<S> sizes(problem);
@@ -208,23 +223,9 @@ struct Hard {
 
   static cudaError_t forward(
       const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
-    if constexpr (kIsTall) {
-      return launch<false, HardUnivariateTile<S>>(problem, open_ends, value, spans, scratch, stream);
-    } else {
-      const auto with_tile = [&](auto* tile) {
-        using Tile = std::remove_pointer_t<decltype(tile)>;
-        return spans != nullptr ? launch<true, Tile>(problem, open_ends, value, spans, scratch, stream)
-                                : launch<false, Tile>(problem, open_ends, value, spans, scratch, stream);
-      };
-      if constexpr (sizeof(T) == 4) {
-        if (is_univariate(problem)) return with_tile(static_cast<HardUnivariateTile<S>*>(nullptr));
-        if (problem.cost == Cost::kSqEuclidean && problem.dim <= 4)
-          return with_tile(static_cast<HardFewDimsTile<S, 1>*>(nullptr));
-        if (problem.cost == Cost::kSqEuclidean && problem.dim <= 8)
-          return with_tile(static_cast<HardFewDimsTile<S, 2>*>(nullptr));
-      }
-      return with_tile(static_cast<HardDenseTile<S>*>(nullptr));
-    }
+    if constexpr (!kIsTall)
+      if (spans != nullptr) return launch<true>(problem, open_ends, value, spans, scratch, stream);
+    return launch<false>(problem, open_ends, value, spans, scratch, stream);
   }
 };
 
@@ -234,9 +235,9 @@ template <typename T>
 int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
   if constexpr (std::is_same_v<T, float>)
     if (HardProducts::apply(problem)) return HardProducts::scratch_bytes(problem, with_path);
-  return with_hard_shape<T>(rows_for(problem, with_path), [&](auto shape) -> int64_t {
-    using S = decltype(shape);
-    return Hard<S>::layout(problem, Sizes<S>(problem), with_path).total;
+  return with_tile(problem, with_path, [&](auto* tile) {
+    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
+    return Kernels::layout(problem, Sizes<typename Kernels::S>(problem), with_path).total;
   });
 }
 
@@ -245,8 +246,9 @@ cudaError_t hard_forward(
     const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
   if constexpr (std::is_same_v<T, float>)
     if (HardProducts::apply(problem)) return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
-  return with_hard_shape<T>(rows_for(problem, spans != nullptr), [&](auto shape) {
-    return Hard<decltype(shape)>::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
+  return with_tile(problem, spans != nullptr, [&](auto* tile) {
+    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
+    return Kernels::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
   });
 }
 

@@ -1,8 +1,8 @@
 // The steps that a sweep of hard DTW notes, and the walk back over them.
 //
-// Each lane keeps the step of every cell of its tile, two bits each, in one word (two with four rows) per chunk: N M / 4 bytes, and
-// one coalesced store per warp and chunk. A path is walked by one warp, row by row: the columns that it meets in a row of a lane's
-// tile are found at once, from the bits of that row.
+// Each lane keeps the step of every cell of its tile, two bits each, in up to four words per chunk: N M / 4 bytes, and one coalesced
+// store per warp and chunk. A path is walked by one warp, row by row: the columns that it meets in a row of a lane's tile are found
+// at once, from the bits of that row.
 #pragma once
 
 #include "../hard_path.h"
@@ -12,7 +12,7 @@ namespace softdtw {
 
 // The steps of a lane's tile of a chunk, row after row.
 template <class S>
-struct StepWords {
+struct alignas(sizeof(unsigned) * (S::kRows * S::kSteps / 16)) StepWords {
   static constexpr int kBits = 2, kRowBits = S::kSteps * kBits, kWords = S::kRows * kRowBits / 32;
   unsigned words[kWords] = {};
 
@@ -36,89 +36,96 @@ struct StepTable {
     return words + (((pair * strips + strip) * chunks + chunk) * kWarp + lane) * Words::kWords;
   }
   __device__ __forceinline__ void store(int64_t pair, int strip, int chunk, int lane, const Words& steps) const {
-    unsigned* const to = of(pair, strip, chunk, lane);
-    if constexpr (Words::kWords == 2)
-      *reinterpret_cast<uint2*>(to) = make_uint2(steps.words[0], steps.words[1]);
-    else
-      *to = steps.words[0];
+    *reinterpret_cast<Words*>(of(pair, strip, chunk, lane)) = steps;
   }
   __device__ __forceinline__ Words load(int64_t pair, int strip, int chunk, int lane) const {
-    Words steps;
-    if (chunk < 0) return steps;
-    const unsigned* const from = of(pair, strip, chunk, lane);
-    if constexpr (Words::kWords == 2) {
-      const uint2 two = *reinterpret_cast<const uint2*>(from);
-      steps.words[0] = two.x, steps.words[1] = two.y;
-    } else {
-      steps.words[0] = *from;
-    }
-    return steps;
+    return chunk < 0 ? Words() : *reinterpret_cast<const Words*>(of(pair, strip, chunk, lane));
   }
 };
 
-// The best path of one pair, by one warp: all lanes take the same walk, each with its own tile of a chunk at hand.
+// The best path of one pair, from its end, by one warp: all lanes take the same walk, each with its own tile of a chunk at hand.
+// Whatever the sweep noted, the walk ends, and reads nothing beyond the table of steps: left of its first chunk all steps are
+// diagonal.
 template <class S>
 class PathWalk {
-  static constexpr int kAhead = 4;  // chunks: on their way
-  const Extent& extent;
   const StepTable<S>& table;
   const int64_t pair;
   const int lane;
-  int index = -1, first_row = 0, first_column = 0;  // of the strip
-  int chunk = -1;
-  StepWords<S> steps, ahead[kAhead];
+  // The cell that the walk is at is in row k of lane `owner` of the strip, at step t of the chunk, where t is below 0 if it is in the
+  // chunk before.
+  int index = 0, chunk = 0, owner = 0, t = 0;
+  StepWords<S> own, next, after_next;  // the lane's tile, and those of the chunks before, on their way
+  StepWords<S> tile;                   // the owner's
 
  public:
-  __device__ PathWalk(const Extent& extent_, const StepTable<S>& table_, int64_t pair_, int lane_)
-      : extent(extent_), table(table_), pair(pair_), lane(lane_) {}
+  __device__ PathWalk(const StepTable<S>& table_, int64_t pair_, int lane_) : table(table_), pair(pair_), lane(lane_) {}
 
-  __device__ __forceinline__ Arrival arrive(int row, int column) {
-    if (index < 0 || row < first_row) {
+  // Calls visit(row, span) for every row from the last to the first.
+  template <class Visit>
+  __device__ __forceinline__ void walk(const Extent& extent, int end_column, Visit&& visit) {
+    int row = extent.n - 1, column = end_column;
+    while (row >= 0) {
       index = row / S::kStripRows;
       const Strip<S> strip(extent, index);
-      first_row = strip.first_row;
-      first_column = strip.first_column;
-      chunk = -1;
-    }
-    const int own_row = row - first_row, owner = own_row / S::kRows, k = own_row % S::kRows;
-    while (true) {
-      const int time = column - first_column + owner, t = time % S::kSteps;
-      look_at(time / S::kSteps);
-      const unsigned row_bits = bits_of(owner, k);
-      // Of every step that is not to the left, its lower bit; and of the table's first column.
-      unsigned stops = ~(row_bits >> 1) & 0x55555555u;
-      if (column <= t) stops |= 1u << 2 * (t - column);
-      stops &= 0xffffffffu >> (30 - 2 * t);
-      if (stops != 0) {
-        const int at = (31 - __clz(stops)) / 2;
-        return {column - (t - at), (row_bits >> 2 * at & 3) == kDiagonal ? kDiagonal : kUp};
+      const int own_row = row - strip.first_row;
+      owner = own_row / S::kRows;
+      start(column - strip.first_column + owner);
+      const auto column_now = [&] { return strip.first_column + chunk * S::kSteps + t - owner; };
+      for (int from = own_row % S::kRows; owner >= 0; --owner, --t, from = S::kRows - 1) {
+        look_at_owner();
+#pragma unroll
+        for (int k = S::kRows - 1; k >= 0; --k) {
+          if (k > from) continue;
+          if (t < 0) go_back();
+          const int last = column_now();
+          const bool is_diagonal = leave_row(k);
+          visit(row--, Span{max(column_now(), 0), max(last, 0)});
+          t -= is_diagonal;
+        }
       }
-      column -= t + 1;
+      ++owner, ++t;  // as they were in the strip's first row
+      column = column_now();
     }
   }
 
  private:
-  __device__ __forceinline__ void look_at(int wanted) {
-    if (chunk >= 0 && wanted <= chunk && wanted > chunk - kAhead) {
-      for (; chunk > wanted; --chunk) {
-        steps = ahead[0];
-#pragma unroll
-        for (int i = 0; i + 1 < kAhead; ++i) ahead[i] = ahead[i + 1];
-        ahead[kAhead - 1] = table.load(pair, index, chunk - 1 - kAhead, lane);
-      }
-      return;
-    }
-    chunk = wanted;
-    steps = table.load(pair, index, chunk, lane);
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) ahead[i] = table.load(pair, index, chunk - 1 - i, lane);
+  __device__ __forceinline__ void start(int time) {
+    chunk = time / S::kSteps;
+    t = time % S::kSteps;
+    own = table.load(pair, index, chunk, lane);
+    next = table.load(pair, index, chunk - 1, lane);
+    after_next = table.load(pair, index, chunk - 2, lane);
   }
-  __device__ __forceinline__ unsigned bits_of(int owner, int k) const {
-    unsigned word = steps.words[0];
-    if constexpr (StepWords<S>::kWords == 2) word = k >= 2 ? steps.words[1] : word;
-    return __shfl_sync(kAllLanes, word, owner) >> (k * StepWords<S>::kRowBits) % 32;
+  __device__ __forceinline__ void go_back() {
+    t += S::kSteps;
+    --chunk;
+    own = next;
+    next = after_next;
+    after_next = table.load(pair, index, chunk - 2, lane);
+    look_at_owner();
+  }
+  __device__ __forceinline__ void look_at_owner() {
+#pragma unroll
+    for (int i = 0; i < StepWords<S>::kWords; ++i) tile.words[i] = __shfl_sync(kAllLanes, own.words[i], owner);
+  }
+  // Follows the path to the left, in row k. Returns whether it comes there by a diagonal step.
+  __device__ __forceinline__ bool leave_row(int k) {
+    constexpr int kRowBits = StepWords<S>::kRowBits;
+    while (true) {
+      const unsigned bits = tile.words[k * kRowBits / 32] >> k * kRowBits % 32;
+      // The lower bit of each step that is not to the left.
+      const unsigned stops = ~(bits >> 1) & (0x55555555u >> (30 - 2 * t));
+      if (stops != 0) {
+        const int bit = 31 - __clz(stops);
+        t = bit / 2;
+        return (bits >> bit & 1) == 0;
+      }
+      t = -1;
+      go_back();
+    }
   }
 };
+static_assert(kDiagonal == 0 && kUp == 1 && kLeft == 2, "their bits, as leave_row() reads them");
 
 template <class S>
 __global__ void __launch_bounds__(kWarp) hard_path_kernel(
@@ -131,12 +138,9 @@ __global__ void __launch_bounds__(kWarp) hard_path_kernel(
   spans += pair * problem.n;
   for (int row = (exists ? extent.n : 0) + lane; row < problem.n; row += kWarp) spans[row] = {m, m - 1};
   if (!exists) return;
-  PathWalk<S> walk(extent, table, pair, lane);
-  walk_back(
-      extent.n, ends[pair], [&](int row, int column) { return walk.arrive(row, column); },
-      [&](int row, Span span) {
-        if (lane == 0) spans[row] = span;
-      });
+  PathWalk<S>(table, pair, lane).walk(extent, ends[pair], [&](int row, Span span) {
+    if (lane == 0) spans[row] = span;
+  });
 }
 
 }  // namespace softdtw

@@ -178,7 +178,7 @@ struct HardEnd {
 template <bool kPath, class S, class Tile>
 class HardSweep {
   using T = typename S::Scalar;
-  static constexpr int kChunksBetweenRenewals = 4;
+  static constexpr int kChunksBetweenRenewals = 32 / S::kSteps;
   const Problem<T>& problem;
   const Extent& extent;
   const int64_t pair;

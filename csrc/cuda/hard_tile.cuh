@@ -11,6 +11,7 @@ namespace softdtw {
 // Squared differences of float32 series of one dimension: a multiplication and an addition at once.
 template <class S>
 struct HardUnivariateTile : UnivariateTile<S> {
+  using Shape = S;
   using T = typename S::Scalar;
   struct Memory {};
   struct Column {
@@ -32,6 +33,7 @@ struct HardUnivariateTile : UnivariateTile<S> {
 // warp's lanes are at.
 template <class S, int kFours>
 struct HardFewDimsTile {
+  using Shape = S;
   using T = float;
   static constexpr int kColumns = 64;  // at least those of a step and of a chunk to come
   static_assert(kColumns >= kWarp + 2 * S::kSteps);
@@ -102,6 +104,7 @@ struct HardFewDimsTile {
 // Other costs, all of a tile at once.
 template <class S>
 struct HardDenseTile : DenseTile<S> {
+  using Shape = S;
   using T = typename S::Scalar;
   struct Memory {};
   struct Column {

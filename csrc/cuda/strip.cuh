@@ -16,11 +16,11 @@
 
 namespace softdtw {
 
-template <typename T, int kRows_>
+template <typename T, int kRows_, int kSteps_ = 8>
 struct Shape {
   using Scalar = T;
   static constexpr int kRows = kRows_;
-  static constexpr int kSteps = 8;
+  static constexpr int kSteps = kSteps_;
   static constexpr int kStage = kRows == 2 && sizeof(T) == 4 ? 4 : 2;  // 64 cells a lane in float32, 32 in float64
   static constexpr int kStripRows = kWarp * kRows;
   static constexpr int kSkewChunks = kWarp / kSteps;  // a strip's edge leaves lane 31 this many chunks after lane 0's
