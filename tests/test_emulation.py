@@ -25,6 +25,7 @@ LINEAR = {"linear_of_float32": torch.float32, "linear_of_float64": torch.float64
 LEVEL = {
     "level_of_8_lanes": torch.float32,
     "level_of_32_lanes": torch.float32,
+    "level_of_32_lanes_in_windows": torch.float32,
     "level_of_32_lanes_of_float64": torch.float64,
 }
 STEEP = {"steep_of_8_lanes": torch.float32, "steep_of_32_lanes": torch.float32}
@@ -80,7 +81,9 @@ def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_
     dtype = DTYPES[engine]
     given = [None if z is None else z.to(dtype).contiguous() for z in (x, y, costs)]
     n, m = (len(x), len(y)) if costs is None else costs.shape
-    results = [torch.full(shape, nan, dtype=dtype) for shape in ((1,), (n,), (m,), (n, m))]
+    shapes, beyond = ((1,), (n,), (m,), (n, m)), 64
+    buffers = [torch.full((np.prod(shape) + beyond,), nan, dtype=dtype) for shape in shapes]
+    results = [buffer[:-beyond].view(shape) for buffer, shape in zip(buffers, shapes, strict=True)]
     if bandwidth is not None:
         results[3].fill_(0)  # nothing is written outside a band, where a GPU's memory holds 0 beforehand
     of_series, of_matrices = keeps and costs is None, keeps and costs is not None
@@ -90,7 +93,9 @@ def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_
         *(n, m, gamma, warp_penalty, -1 if bandwidth is None else bandwidth),
         *(z.data_ptr() if is_wanted else None for z, is_wanted in wanted),
     )
-    if not getattr(strips, engine)(ctypes.byref(pair)):
+    taken = getattr(strips, engine)(ctypes.byref(pair))
+    assert all(buffer[-beyond:].isnan().all() for buffer in buffers), "something was written beyond the results"
+    if not taken:
         return None
     value, *gradients = map(numpy64, results)
     return value[0], *gradients
@@ -218,6 +223,28 @@ def test_the_level_engine_takes_unit_noise(strips, engine):
         x, y = normal(120, 1, seed=seed), normal(120, 1, seed=100 + seed)
         for gamma in (0.2, 1.0, 100.0):
             assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
+
+
+def test_windows_follow_the_alignment(strips):
+    """Of noise and of smooth series they see it all; a pair whose path leaps is done again without one."""
+    engine = "level_of_32_lanes_in_windows"
+
+    def failures(x, y, gamma):
+        before = strips.failures_of_windows()
+        _, *gradients, _ = run(strips, engine, gamma, x=x, y=y)
+        _, *expected, _ = run(strips, "level_of_32_lanes", gamma, x=x, y=y)
+        for actual, wanted in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, atol=2e-5, rtol=0)
+        return strips.failures_of_windows() - before
+
+    for n, m in ((512, 512), (400, 500), (512, 300), (450, 9)):
+        for gamma in (1.0, 10.0, 100.0) if m > 9 else (10.0,):
+            assert failures(normal(n, 1, seed=n), normal(m, 1, seed=m + 1), gamma) == (m == 9), (n, m, gamma)
+    smooth = torch.linspace(0, 6, 512)[:, None].sin()
+    assert failures(smooth, smooth[:500], 1.0) == 0
+    for seed in range(20):  # paths that stay in a row or a column for long
+        x, y = (normal(size, 1, seed=size + seed).cumsum(0) / 10 for size in (512, 490))
+        failures(x, y, 1.0)
 
 
 @pytest.mark.parametrize("engine", STEEP)

@@ -88,7 +88,9 @@ def _level(batch, n, m, dtype):
     lanes = torch.sym_max(lanes, WARP - 16 * fills[0] - 8 * fills[1])
     rows = 4 * _ceil_div(n, 4 * lanes)
     words = rows + (2 if dtype.itemsize == 4 else 1)
-    return (_ceil_div(m + lanes - 1, STEPS) - 1) * words * lanes * dtype.itemsize
+    chunks = _ceil_div(m + lanes - 1, STEPS)
+    has_window = _is_positive(rows - 15) * _is_positive(lanes - 31) * (dtype.itemsize == 4)
+    return ((chunks - 1) * words * lanes + has_window * 4 * STEPS * chunks) * dtype.itemsize
 
 
 def _linear_applies(batch, n, m, dtype):

@@ -2,8 +2,8 @@
 // pairs if they are short (level_pair.cuh).
 #include "level.h"
 
-#include "level_backward.cuh"
 #include "level_forward.cuh"
+#include "level_window.cuh"
 #include "steep_backward.cuh"
 #include "steep_forward.cuh"
 
@@ -14,6 +14,7 @@ namespace {
 template <typename T>
 constexpr int kForwardWarps = sizeof(T) == 4 ? 16 : 8;
 constexpr int kBackwardWarps = 8;
+constexpr int64_t kFewestForWindows = 1024;  // pairs: with fewer, a window has no fewer turns than the whole pair
 
 extern __shared__ int4 level_memory[];
 
@@ -48,6 +49,15 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
 }
 
 template <int kRows>
+__global__ void __launch_bounds__(kWarp, kBackwardWarps) window_backward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
+  level_window_backward<kRows>(
+      problem, gradient, layout, int64_t{blockIdx.x} * LevelWindow<kRows>::kPairs, reinterpret_cast<char*>(level_memory),
+      saved, stride, verdicts);
+}
+
+template <int kRows>
 __global__ void __launch_bounds__(kWarp) steep_backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
@@ -71,11 +81,11 @@ cudaError_t with_rows(int rows, F&& f) {
   }
 }
 
+// `pairs`: of a warp.
 template <typename T, class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, const Problem<T>& problem, const LevelLayout& layout, size_t bytes_of_warp, cudaStream_t stream,
-    const Arguments&... arguments) {
-  const int pairs = kWarp / layout.lanes;
+    Kernel kernel, const Problem<T>& problem, const LevelLayout& layout, int pairs, size_t bytes_of_warp,
+    cudaStream_t stream, const Arguments&... arguments) {
   const size_t bytes = bytes_of_warp + pairs * layout.window() * sizeof(T);
   if (bytes > 48 * 1024) {
     const cudaError_t error =
@@ -93,7 +103,9 @@ cudaError_t launch_level_forward(
     const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
-    return launch(forward_kernel<T, rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, verdicts);
+    return launch(
+        forward_kernel<T, rows()>, problem, layout, layout.pairs(), 0, stream, problem, layout, value, saved, stride,
+        verdicts);
   });
 }
 
@@ -103,14 +115,19 @@ cudaError_t launch_level_backward(
     cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
-    const cudaError_t error = launch(
-        backward_kernel<T, rows()>, problem, layout, sizeof(LevelTable<T, rows()>), stream, problem, gradient, layout,
-        saved, stride, verdicts);
+    const auto run = [&](auto kernel, int pairs, size_t bytes) {
+      return launch(kernel, problem, layout, pairs, bytes, stream, problem, gradient, layout, saved, stride, verdicts);
+    };
+    constexpr bool kMayHaveWindow = sizeof(T) == 4 && rows() == LevelLayout::kMostRows;
+    const auto run_level = [&] {
+      if constexpr (kMayHaveWindow)
+        if (layout.has_window<T>() && problem.batch >= kFewestForWindows)
+          return run(window_backward_kernel<rows()>, LevelWindow<rows()>::kPairs, sizeof(LevelTable<T, rows()>));
+      return run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LevelTable<T, rows()>));
+    };
+    const cudaError_t error = run_level();
     if constexpr (sizeof(T) == 4)
-      if (error == cudaSuccess)
-        return launch(
-            steep_backward_kernel<rows()>, problem, layout, sizeof(SteepTable<rows()>), stream, problem, gradient, layout,
-            saved, stride, verdicts);
+      if (error == cudaSuccess) return run(steep_backward_kernel<rows()>, layout.pairs(), sizeof(SteepTable<rows()>));
     return error;
   });
 }

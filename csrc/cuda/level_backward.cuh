@@ -25,7 +25,8 @@ struct LevelTable {
   }
 };
 
-// A lane between two columns of the reversed sweep.
+// A lane between two columns of the reversed sweep. A Pair (LevelPair or LevelWindow) has its rows' numbers x, and what the lanes
+// above and below have.
 template <typename T, int kRows>
 struct LevelFlow {
   double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
@@ -34,15 +35,14 @@ struct LevelFlow {
   T column = 0;              // of the column it has just left and all rows below
 
   // A column of `entries`. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose B is 1.
-  // Otherwise -1.
-  template <bool kMayEnd, class Weight>
-  __device__ __forceinline__ void step(
-      const LevelPair<T, kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns,
-      const double (&entries)[kRows], int end_row) {
+  // Otherwise -1. Returns the sum of its E.
+  template <bool kMayEnd, class Weight, class Pair>
+  __device__ __forceinline__ T step(
+      const Pair& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns, const double (&entries)[kRows],
+      int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
-    double down = shuffle_down(right[0], pair.lanes);
-    T sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
-    if (pair.is_last_lane()) down = 0, sum = 0;
+    double down = pair.from_below(right[0]);
+    T sum = pair.from_below(column), mass = 0;
     double lower_right = diag;
     diag = down;
 #pragma unroll
@@ -55,10 +55,12 @@ struct LevelFlow {
       lower_right = right[k];
       right[k] = down = weight * b;
       const T alignment = LevelNumbers<T>::product(entries[k], b);
+      mass += alignment;
       rows[k] = DeviceMath<T>::fma(alignment, difference, rows[k]);
       sum = DeviceMath<T>::fma(alignment, difference, sum);
     }
     column = sum;
+    return mass;
   }
 };
 

@@ -19,10 +19,12 @@ __device__ __forceinline__ bool is_promising(
   return used <= kTop - kLeast && (used - kSlack<T>)*all <= done * (kTop - kLeast);
 }
 
-// Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up.
-template <class Weight, typename T, int kRows>
+// Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is
+// kept, step by step, if it is.
+template <class Weight, bool kKeepsEdges, typename T, int kRows>
 __device__ __forceinline__ double level_sweep(
-    const LevelPair<T, kRows>& pair, typename LevelNumbers<T>::Word* kept, int words_a_chunk) {
+    const LevelPair<T, kRows>& pair, typename LevelNumbers<T>::Word* kept, int words_a_chunk,
+    typename LevelNumbers<T>::Word* edge) {
   LevelState<T, kRows> state;
   state.start(pair.is_first_lane());
   double last = 0;
@@ -35,6 +37,7 @@ __device__ __forceinline__ double level_sweep(
       if (!__any_sync(kAllLanes, goes_on)) break;
     }
     const auto step = [&] {
+      if (kKeepsEdges && edge != nullptr) *edge++ = LevelNumbers<T>::word(state.left[kRows - 1]);
       state.template step<(kRows > 8)>(pair, weights, columns);
       columns.move();
     };
@@ -66,8 +69,21 @@ __device__ bool level_forward(
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
-  const double last = pair.all_shallow() ? level_sweep<typename Numbers::Shallow>(pair, kept, words)
-                                         : level_sweep<typename Numbers::Deep>(pair, kept, words);
+  const int edges_above = (pair.lane + 1) / LevelLayout::kWindowStep - 1;
+  const bool keeps_edge = kept != nullptr && layout.has_window<T>() && (pair.lane + 1) % LevelLayout::kWindowStep == 0 &&
+                          edges_above < LevelLayout::kEdges;
+  Word* const edge =
+      keeps_edge ? kept - pair.lane + layout.first_edge<T>() + edges_above * LevelLayout::kSteps * layout.chunks : nullptr;
+  const auto sweep = [&](auto keeps_edges) {
+    constexpr bool kKeepsEdges = decltype(keeps_edges)::value;
+    return pair.all_shallow() ? level_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)
+                              : level_sweep<typename Numbers::Deep, kKeepsEdges>(pair, kept, words, edge);
+  };
+  double last;
+  if constexpr (sizeof(T) == 4 && kRows == LevelLayout::kMostRows)
+    last = saved != nullptr && layout.has_window<T>() ? sweep(std::true_type()) : sweep(std::false_type());
+  else
+    last = sweep(std::false_type());
   const bool accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
   if (accepted) {
     const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);

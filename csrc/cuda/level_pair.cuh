@@ -32,12 +32,24 @@ struct LevelLayout {
     while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
     return lanes;
   }
+  __host__ int pairs() const { return kWarp / lanes; }  // of a warp
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
-  // steep engine may have to keep something beside them.
+  // steep engine may have to keep something beside them. And the rows above the places of a window (level_window.cuh).
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
-    const int words = rows + (sizeof(T) == 4 ? 2 : 1);
-    return int64_t{chunks - 1} * words * lanes * sizeof(typename LevelNumbers<T>::Word);
+    const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks : 0);
+    return words * sizeof(typename LevelNumbers<T>::Word);
+  }
+  static constexpr int kWindow = 16, kWindowStep = 4;  // lanes
+  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep;
+  template <typename T>
+  __host__ __device__ bool has_window() const {
+    return sizeof(T) == 4 && rows == kMostRows && lanes == kWarp;
+  }
+  // In words: of the last rows of lanes 3, 7, 11 and 15, each by the sweep's steps.
+  template <typename T>
+  __host__ __device__ int64_t first_edge() const {
+    return int64_t{chunks - 1} * (rows + (sizeof(T) == 4 ? 2 : 1)) * lanes;
   }
   // Of y, for a pair's lanes, with what is read ahead at either end; so that the pairs of a warp are in banks of their own.
   __host__ __device__ int window() const {
@@ -139,6 +151,19 @@ struct LevelPair {
   }
   __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
+  // What the lane above has, and the lane below; 0 where there is none.
+  __device__ __forceinline__ double from_above(double a) const {
+    const double above = shuffle_up(a, lanes);
+    return is_first_lane() ? 0 : above;
+  }
+  __device__ __forceinline__ double from_below(double a) const {
+    const double below = shuffle_down(a, lanes);
+    return is_last_lane() ? 0 : below;
+  }
+  __device__ __forceinline__ float from_below(float a) const {
+    const float below = __shfl_down_sync(kAllLanes, a, 1, lanes);
+    return is_last_lane() ? 0 : below;
+  }
   // Of all lanes of the pair, a bit for each.
   __device__ __forceinline__ bool any_of_pair(bool vote) const {
     const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));

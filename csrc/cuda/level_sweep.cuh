@@ -28,18 +28,19 @@ struct LevelWeights {
   Weight coming[kAhead];
 
   // In the order of a sweep down the rows (kOrder = 1) or up.
-  template <typename T, int kOrder, int kRows>
-  __device__ __forceinline__ LevelWeights(const LevelPair<T, kRows>& pair, const ColumnsAhead<T, kOrder>& columns) {
+  template <class Pair, typename T, int kOrder>
+  __device__ __forceinline__ LevelWeights(const Pair& pair, const ColumnsAhead<T, kOrder>& columns) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const int k = kOrder > 0 ? i : kRows - 1 - i;
+      const int k = kOrder > 0 ? i : Pair::kRows - 1 - i;
       coming[k % kAhead] = Weight::of(pair.x[k] - columns.now);
     }
   }
   __device__ __forceinline__ const Weight& of_row(int k) const { return coming[k % kAhead]; }
   // Once row k's has been taken: the one that takes its place, which may be of the next column.
-  template <typename T, int kOrder, int kRows>
-  __device__ __forceinline__ void start(const LevelPair<T, kRows>& pair, int k, const ColumnsAhead<T, kOrder>& columns) {
+  template <class Pair, typename T, int kOrder>
+  __device__ __forceinline__ void start(const Pair& pair, int k, const ColumnsAhead<T, kOrder>& columns) {
+    constexpr int kRows = Pair::kRows;
     static_assert(kRows % kAhead == 0);
     const int next = k + kOrder * kAhead;
     const T y = next >= 0 && next < kRows ? columns.now : columns.next;
@@ -69,11 +70,9 @@ struct LevelState {
   }
   // kSavesOperands: the chain that runs down the rows is two operations a row instead of one, and they read less. That pays where
   // there are many warps to hide their latency.
-  template <bool kSavesOperands, class Weight>
-  __device__ __forceinline__ void step(
-      const LevelPair<T, kRows>& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
-    double up = shuffle_up(left[kRows - 1], pair.lanes);
-    if (pair.is_first_lane()) up = 0;
+  template <bool kSavesOperands, class Weight, class Pair>
+  __device__ __forceinline__ void step(const Pair& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
+    double up = pair.from_above(left[kRows - 1]);
     double upper_left = diag;
     diag = up;
 #pragma unroll

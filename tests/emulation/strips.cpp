@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "csrc/cuda/engines.cuh"
-#include "csrc/cuda/level_backward.cuh"
 #include "csrc/cuda/level_forward.cuh"
+#include "csrc/cuda/level_window.cuh"
 #include "csrc/cuda/steep_backward.cuh"
 #include "csrc/cuda/steep_forward.cuh"
 
@@ -102,14 +102,19 @@ bool run(const Pair<typename Engine::T>& pair) {
   return true;
 }
 
-// As level.cu has it, of one of the two engines. T is float for the steep one.
-template <typename T, int kRows, bool kIsSteep>
+enum class LevelKind { kLevel, kWindow, kSteep };
+
+int window_failures = 0;
+
+// As level.cu has it, of one of the engines. T is float for the steep one and for windows.
+template <typename T, int kRows, LevelKind kKind>
 bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
+  constexpr bool kIsSteep = kKind == LevelKind::kSteep;
   using Table = std::conditional_t<kIsSteep, SteepTable<kRows>, LevelTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
   const int64_t stride = layout.template bytes_of_pair<T>();
   std::vector<double> memory = memory_of(keeps ? stride : 0),
-                      shared = memory_of(sizeof(Table) + kWarp / layout.lanes * layout.window() * sizeof(T));
+                      shared = memory_of(sizeof(Table) + std::max(2, kWarp / layout.lanes) * layout.window() * sizeof(T));
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   T* const window = reinterpret_cast<T*>(shared.data());
   Verdict verdict = Verdict::kRejected;
@@ -125,30 +130,39 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   if (verdict == Verdict::kRejected || !keeps) return verdict != Verdict::kRejected;
   const Gradient<T> gradient = gradient_of(pair);
   char* const table = reinterpret_cast<char*>(shared.data());
+  unsigned failed = 0;
   Warp::the_one().run([&] {
     if constexpr (kIsSteep)
       steep_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+    else if constexpr (kKind == LevelKind::kWindow)
+      failed = level_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
     else
       level_backward<T, kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
   });
+  window_failures += failed != 0;
   return true;
 }
 
-template <typename T, bool kIsSteep = false>
+template <typename T, LevelKind kKind = LevelKind::kLevel>
 bool run_level(const Pair<T>& pair, int lanes) {
   const Problem<T> problem = problem_of(pair);
-  const LevelLayout layout(pair.n, pair.m, lanes);
-  switch (layout.rows) {
-    case 4:
-      return run_level_of<T, 4, kIsSteep>(problem, layout, pair);
-    case 8:
-      return run_level_of<T, 8, kIsSteep>(problem, layout, pair);
-    case 12:
-      return run_level_of<T, 12, kIsSteep>(problem, layout, pair);
-    case 16:
-      return run_level_of<T, 16, kIsSteep>(problem, layout, pair);
+  LevelLayout layout(pair.n, pair.m, lanes);
+  if constexpr (kKind == LevelKind::kWindow) {
+    layout.rows = LevelLayout::kMostRows;
+    return run_level_of<T, LevelLayout::kMostRows, kKind>(problem, layout, pair);
+  } else {
+    switch (layout.rows) {
+      case 4:
+        return run_level_of<T, 4, kKind>(problem, layout, pair);
+      case 8:
+        return run_level_of<T, 8, kKind>(problem, layout, pair);
+      case 12:
+        return run_level_of<T, 12, kKind>(problem, layout, pair);
+      case 16:
+        return run_level_of<T, 16, kKind>(problem, layout, pair);
+    }
+    return false;
   }
-  return false;
 }
 
 template <int kRows>
@@ -171,9 +185,10 @@ bool linear_of_float32(const Pair<float>* pair) { return run<LinearEngineFor<flo
 bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<double>>(*pair); }
 bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
+bool level_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kWindow>(*pair, 32); }
 bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
-bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, true>(*pair, 8); }
-bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, true>(*pair, 32); }
+bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 8); }
+bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 32); }
 
 // What the level engine keeps of a pair for backward, in bytes; -1 where it does not take the problem.
 int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {
@@ -186,6 +201,9 @@ int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {
   const LevelLayout layout(problem);
   return is_float64 ? layout.bytes_of_pair<double>() : layout.bytes_of_pair<float>();
 }
+
+// Pairs whose gradients a window has not computed, so far.
+int failures_of_windows() { return window_failures; }
 
 // Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
