@@ -28,7 +28,11 @@ LEVEL = {
     "level_of_32_lanes_in_windows": torch.float32,
     "level_of_32_lanes_of_float64": torch.float64,
 }
-STEEP = {"steep_of_8_lanes": torch.float32, "steep_of_32_lanes": torch.float32}
+STEEP = {
+    "steep_of_8_lanes": torch.float32,
+    "steep_of_32_lanes": torch.float32,
+    "steep_of_32_lanes_in_windows": torch.float32,
+}
 DTYPES = ROBUST | LINEAR | LEVEL | STEEP
 OF_MATRICES = ["robust_four", "linear_of_float64"]
 
@@ -106,7 +110,10 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is steep's too, by a pair's lanes."""
+    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is steep's too, by a pair's lanes.
+
+    Windows are for lanes of 16 rows.
+    """
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
     if engine in ROBUST:
         return True
@@ -114,6 +121,8 @@ def applies(engine, case):
         return False
     if engine in LINEAR:
         return rows + columns < LONGEST_LINEAR
+    if engine.endswith("in_windows") and rows <= 12 * 32:
+        return False
     return rows <= 16 * int(engine.split("_")[2]) and rows + columns <= LONGEST_LEVEL
 
 
@@ -225,26 +234,29 @@ def test_the_level_engine_takes_unit_noise(strips, engine):
             assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
 
 
-def test_windows_follow_the_alignment(strips):
+@pytest.mark.parametrize(
+    ("engine", "gammas"), [("level_of_32_lanes", (1.0, 10.0, 100.0)), ("steep_of_32_lanes", (0.01, 0.1, 0.3))]
+)
+def test_windows_follow_the_alignment(patient_strips, engine, gammas):
     """Of noise and of smooth series they see it all; a pair whose path leaps is done again without one."""
-    engine = "level_of_32_lanes_in_windows"
 
     def failures(x, y, gamma):
-        before = strips.failures_of_windows()
-        _, *gradients, _ = run(strips, engine, gamma, x=x, y=y)
-        _, *expected, _ = run(strips, "level_of_32_lanes", gamma, x=x, y=y)
-        for actual, wanted in zip(gradients, expected, strict=True):
-            np.testing.assert_allclose(actual, wanted, atol=2e-5, rtol=0)
-        return strips.failures_of_windows() - before
+        before = patient_strips.failures_of_windows()
+        found, expected = (run(patient_strips, name, gamma, x=x, y=y) for name in (engine + "_in_windows", engine))
+        for actual, wanted in zip(found[1:3], expected[1:3], strict=True):
+            np.testing.assert_allclose(actual, wanted, atol=2e-5, rtol=1e-6)
+        return patient_strips.failures_of_windows() - before
 
-    for n, m in ((512, 512), (400, 500), (512, 300), (450, 9)):
-        for gamma in (1.0, 10.0, 100.0) if m > 9 else (10.0,):
-            assert failures(normal(n, 1, seed=n), normal(m, 1, seed=m + 1), gamma) == (m == 9), (n, m, gamma)
-    smooth = torch.linspace(0, 6, 512)[:, None].sin()
-    assert failures(smooth, smooth[:500], 1.0) == 0
+    for n, m in ((512, 512), (400, 500), (512, 300)):
+        for gamma in gammas:
+            assert failures(normal(n, 1, seed=n), normal(m, 1, seed=m + 1), gamma) == 0, (n, m, gamma)
+    if engine in LEVEL:
+        smooth = torch.linspace(0, 6, 512)[:, None].sin()
+        assert failures(smooth, smooth[:500], 1.0) == 0
+    leaps = 0
     for seed in range(20):  # paths that stay in a row or a column for long
-        x, y = (normal(size, 1, seed=size + seed).cumsum(0) / 10 for size in (512, 490))
-        failures(x, y, 1.0)
+        leaps += failures(*(normal(size, 1, seed=size + seed).cumsum(0) / 3 for size in (512, 490)), max(gammas))
+    assert leaps > 0
 
 
 @pytest.mark.parametrize("engine", STEEP)

@@ -90,7 +90,7 @@ def _level(batch, n, m, dtype):
     words = rows + (2 if dtype.itemsize == 4 else 1)
     chunks = _ceil_div(m + lanes - 1, STEPS)
     has_window = _is_positive(rows - 15) * _is_positive(lanes - 31) * (dtype.itemsize == 4)
-    return ((chunks - 1) * words * lanes + has_window * 4 * STEPS * chunks) * dtype.itemsize
+    return ((chunks - 1) * words * lanes + has_window * 4 * 2 * STEPS * chunks) * dtype.itemsize
 
 
 def _linear_applies(batch, n, m, dtype):

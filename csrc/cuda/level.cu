@@ -4,8 +4,8 @@
 
 #include "level_forward.cuh"
 #include "level_window.cuh"
-#include "steep_backward.cuh"
 #include "steep_forward.cuh"
+#include "steep_window.cuh"
 
 namespace softdtw {
 namespace {
@@ -53,6 +53,15 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps) window_backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
   level_window_backward<kRows>(
+      problem, gradient, layout, int64_t{blockIdx.x} * LevelWindow<kRows>::kPairs, reinterpret_cast<char*>(level_memory),
+      saved, stride, verdicts);
+}
+
+template <int kRows>
+__global__ void __launch_bounds__(kWarp) steep_window_backward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ LevelLayout layout, const char* saved, int64_t stride, const Verdict* verdicts) {
+  steep_window_backward<kRows>(
       problem, gradient, layout, int64_t{blockIdx.x} * LevelWindow<kRows>::kPairs, reinterpret_cast<char*>(level_memory),
       saved, stride, verdicts);
 }
@@ -118,14 +127,14 @@ cudaError_t launch_level_backward(
     const auto run = [&](auto kernel, int pairs, size_t bytes) {
       return launch(kernel, problem, layout, pairs, bytes, stream, problem, gradient, layout, saved, stride, verdicts);
     };
-    constexpr bool kMayHaveWindow = sizeof(T) == 4 && rows() == LevelLayout::kMostRows;
-    const auto run_level = [&] {
-      if constexpr (kMayHaveWindow)
-        if (layout.has_window<T>() && problem.batch >= kFewestForWindows)
-          return run(window_backward_kernel<rows()>, LevelWindow<rows()>::kPairs, sizeof(LevelTable<T, rows()>));
-      return run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LevelTable<T, rows()>));
-    };
-    const cudaError_t error = run_level();
+    if constexpr (sizeof(T) == 4 && rows() == LevelLayout::kMostRows)
+      if (layout.has_window<T>() && problem.batch >= kFewestForWindows) {
+        constexpr int kPairs = LevelWindow<rows()>::kPairs;
+        const cudaError_t error = run(window_backward_kernel<rows()>, kPairs, sizeof(LevelTable<T, rows()>));
+        if (error != cudaSuccess) return error;
+        return run(steep_window_backward_kernel<rows()>, kPairs, sizeof(SteepTable<rows()>));
+      }
+    const cudaError_t error = run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LevelTable<T, rows()>));
     if constexpr (sizeof(T) == 4)
       if (error == cudaSuccess) return run(steep_backward_kernel<rows()>, layout.pairs(), sizeof(SteepTable<rows()>));
     return error;

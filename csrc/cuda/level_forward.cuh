@@ -69,11 +69,8 @@ __device__ bool level_forward(
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
-  const int edges_above = (pair.lane + 1) / LevelLayout::kWindowStep - 1;
-  const bool keeps_edge = kept != nullptr && layout.has_window<T>() && (pair.lane + 1) % LevelLayout::kWindowStep == 0 &&
-                          edges_above < LevelLayout::kEdges;
   Word* const edge =
-      keeps_edge ? kept - pair.lane + layout.first_edge<T>() + edges_above * LevelLayout::kSteps * layout.chunks : nullptr;
+      kept != nullptr && layout.keeps_edge<T>(pair.lane) ? kept - pair.lane + layout.edge<T>(pair.lane, 1) : nullptr;
   const auto sweep = [&](auto keeps_edges) {
     constexpr bool kKeepsEdges = decltype(keeps_edges)::value;
     return pair.all_shallow() ? level_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)

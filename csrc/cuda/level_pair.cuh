@@ -37,16 +37,24 @@ struct LevelLayout {
   // steep engine may have to keep something beside them. And the rows above the places of a window (level_window.cuh).
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
-    const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks : 0);
+    const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks * kEdgeWords : 0);
     return words * sizeof(typename LevelNumbers<T>::Word);
   }
-  static constexpr int kWindow = 16, kWindowStep = 4;  // lanes
-  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep;
+  static constexpr int kWindow = 16, kWindowStep = 4;                             // lanes
+  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: steep's
   template <typename T>
   __host__ __device__ bool has_window() const {
     return sizeof(T) == 4 && rows == kMostRows && lanes == kWarp;
   }
-  // In words: of the last rows of lanes 3, 7, 11 and 15, each by the sweep's steps.
+  // The last rows of lanes 3, 7, 11 and 15, each by the sweep's steps, of so many words: where they begin, in words.
+  template <typename T>
+  __host__ __device__ bool keeps_edge(int lane) const {
+    return has_window<T>() && lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep;
+  }
+  template <typename T>
+  __host__ __device__ int64_t edge(int lane, int words) const {
+    return first_edge<T>() + int64_t{lane / kWindowStep} * kSteps * chunks * words;
+  }
   template <typename T>
   __host__ __device__ int64_t first_edge() const {
     return int64_t{chunks - 1} * (rows + (sizeof(T) == 4 ? 2 : 1)) * lanes;
@@ -150,12 +158,17 @@ struct LevelPair {
     return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
   }
   __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
+  __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }  // of the table
   __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
   // What the lane above has, and the lane below; 0 where there is none.
   __device__ __forceinline__ double from_above(double a) const {
     const double above = shuffle_up(a, lanes);
     return is_first_lane() ? 0 : above;
   }
+  __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
+    return {__shfl_up_sync(kAllLanes, entry.m, 1, lanes), __shfl_up_sync(kAllLanes, entry.s, 1, lanes)};
+  }
+  __device__ __forceinline__ int from_above(int reference) const { return __shfl_up_sync(kAllLanes, reference, 1, lanes); }
   __device__ __forceinline__ double from_below(double a) const {
     const double below = shuffle_down(a, lanes);
     return is_last_lane() ? 0 : below;

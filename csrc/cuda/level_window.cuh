@@ -1,111 +1,10 @@
-// One warp computes two pairs' gradients with the level engine where E counts, and nowhere else: in a window of 16 of a pair's 32
-// lanes, which follows E from the last cell to the first.
-//
-// A window stands at lane 16, 12, 8, 4 or 0 of the pair, its `first` lane, and moves up by four lanes between two chunks once next to
-// no E is left in its four last lanes. What it does not see is E that it leaves behind there, and E that flows up from its first
-// row; both are measured, and a pair where they may come to more than 2^-18 in all is done again by level_backward(). Entries of
-// the row above the window, which the rebuilt ones come from, have been kept.
-//
-// A lane of the pair has the lane of the window that is its number modulo 16, so a move concerns only lanes that it takes from the
-// lower end to the upper one.
+// One warp computes two pairs' gradients with the level engine (level.cuh) in windows (window.cuh).
 #pragma once
 
 #include "level_backward.cuh"
+#include "window.cuh"
 
 namespace softdtw {
-
-constexpr float kMostLeftBehind = 1.0f / (1 << 23);  // in a lane, in a move: there are four moves of four lanes
-constexpr float kMostLost = 1.0f / (1 << 21);        // out of a first row, of which there are four
-
-template <int kRows_>
-struct LevelWindow {
-  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
-  static constexpr int kLanes = LevelLayout::kWindow, kStep = LevelLayout::kWindowStep, kPairs = kWarp / kLanes;
-  const Problem<float>& problem;
-  const int64_t pair;
-  Extent extent;
-  float x[kRows], factor, origin, deepest;
-  float* columns;   // of y, with what is read ahead at either end
-  int first, lane;  // of the pair
-  int end_lane, end_step, end_chunk, chunks;
-  double edge = 0;  // what the row above the window has
-
-  __device__ LevelWindow(
-      const Problem<float>& problem_, const LevelLayout& layout, int64_t pair_, bool wanted, float* memory)
-      : problem(problem_), pair(pair_), extent(problem.extent(pair)) {
-    if (!extent.valid()) extent.n = extent.m = 1;
-    end_lane = (extent.n - 1) / kRows;
-    end_step = extent.m - 1 + end_lane;
-    end_chunk = wanted ? end_step / kSteps : -1;
-    chunks = max(end_chunk, __shfl_xor_sync(kAllLanes, end_chunk, kLanes)) + 1;
-    first = end_lane < kLanes ? 0 : (end_lane - kLanes) / kStep * kStep + kStep;
-    lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
-
-    const View<const float> rows = problem.x.pair(pair), line = problem.y.pair(pair);
-    origin = line.data[0];
-    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
-    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
-    for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
-      const float own = (rows.data[i * rows.row_stride] - origin) * factor;
-      lowest = fminf(lowest, own);
-      highest = fmaxf(highest, own);
-    }
-    float* const own = memory + threadIdx.x / kLanes * layout.window();
-    for (int i = threadIdx.x % kLanes; i < kWarp - 1 + kSteps * chunks + 2 * kAhead; i += kLanes) {
-      const float y = (line.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * line.row_stride] - origin) * factor;
-      own[i] = y;
-      y_lowest = fminf(y_lowest, y);
-      y_highest = fmaxf(y_highest, y);
-    }
-    columns = own + kWarp - 1 + kAhead;
-#pragma unroll
-    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-      lowest = fminf(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
-      highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, distance));
-      y_lowest = fminf(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
-      y_highest = fmaxf(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
-    }
-    const float widest = fmaxf(highest - y_lowest, y_highest - lowest);
-    deepest = wanted ? widest * widest : 0;
-    read_rows();
-    __syncwarp();
-  }
-  __device__ __forceinline__ void read_rows() {
-    const View<const float> rows = problem.x.pair(pair);
-#pragma unroll
-    for (int k = 0; k < kRows; ++k)
-      x[k] = (rows.data[min(lane * kRows + k, extent.n - 1) * rows.row_stride] - origin) * factor;
-  }
-  // y at the lane's columns: of step t at t.
-  __device__ __forceinline__ const float* window() const { return columns - lane; }
-  __device__ __forceinline__ bool is_first_lane() const { return lane == first; }
-  __device__ __forceinline__ bool is_last_lane() const { return lane == first + kLanes - 1; }
-  // Whether the lane is one that the next move leaves behind.
-  __device__ __forceinline__ bool is_leaving() const { return lane >= first + kLanes - kStep; }
-  __device__ __forceinline__ int of_window(int i) const { return (threadIdx.x & ~(kLanes - 1)) | (i & (kLanes - 1)); }
-  // As LevelPair has them.
-  __device__ __forceinline__ double from_above(double a) const {
-    const double above = shuffle_from(a, of_window(threadIdx.x - 1));
-    return is_first_lane() ? edge : above;
-  }
-  __device__ __forceinline__ double from_below(double a) const {
-    const double below = shuffle_from(a, of_window(threadIdx.x + 1));
-    return is_last_lane() ? 0 : below;
-  }
-  __device__ __forceinline__ float from_below(float a) const {
-    const float below = __shfl_sync(kAllLanes, a, of_window(threadIdx.x + 1));
-    return is_last_lane() ? 0 : below;
-  }
-  __device__ __forceinline__ static bool any_of_pair(bool vote) {
-    return (__ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(kLanes - 1)) & 0xffffu) != 0;
-  }
-
- private:
-  __device__ __forceinline__ static double shuffle_from(double a, int lane) {
-    return __hiloint2double(
-        __shfl_sync(kAllLanes, __double2hiint(a), lane), __shfl_sync(kAllLanes, __double2loint(a), lane));
-  }
-};
 
 // Of the pairs whose end_chunk is not below 0. Returns whether the lane's has been done.
 template <class Weight, int kRows>
@@ -126,8 +25,7 @@ __device__ __forceinline__ bool level_window_back(
 #pragma unroll
     for (int k = 0; k < kWords; ++k) words[k] = has_chunk && chunk > 0 ? __ldcs(from + k * kWarp) : 0;
     // The step of the chunk that is the lane's number in the window, of the row above the window.
-    const int* const edge =
-        kept + layout.first_edge<float>() + (int64_t{window.first / Window::kStep - 1} * layout.chunks + chunk) * kSteps;
+    const int* const edge = kept + layout.edge<float>(window.first - 1, 1) + chunk * kSteps;
     edge_word = has_chunk && window.first > 0 ? __ldcs(edge + threadIdx.x % kSteps) : 0;
   };
   const auto leave_rows = [&] {
@@ -189,16 +87,13 @@ __device__ __forceinline__ bool level_window_back(
       left_behind += step_back(0, std::false_type());
     }
     // All E that is still to flow on passes the last column, or the one before it, of a lane.
-    const bool must_stay = !(left_behind <= kMostLeftBehind) && window.is_leaving();
-    const bool stays = window.any_of_pair(must_stay) || window.first == 0 || chunk > window.end_chunk;
-    if (!stays) {
+    const int lanes = window.lanes_to_move(left_behind);
+    if (lanes > 0 && chunk <= window.end_chunk) {
       written = min(written, chunk * kSteps - window.first);
-      window.first -= Window::kStep;
-      if (window.lane >= window.first + Window::kLanes) {
+      if (window.move(lanes)) {
         leave_rows();
         flow = LevelFlow<float, kRows>();
-        window.lane -= Window::kLanes;
-        window.read_rows();
+        window.be_next_lane();
       }
       if (chunk > 0) fetch(chunk - 1);
     }

@@ -44,6 +44,9 @@ struct SteepWords {
     const float span = highest - kSteepFloor;
     return {(span >= kMost) + (span >= 4 * kMost) + (span >= 16 * kMost)};
   }
+  // From the word that a lane's entries have beside them.
+  __device__ __forceinline__ static SteepWords of_word(int word) { return {word & (kCodes - 1)}; }
+  __device__ __forceinline__ int reference_of(int word) const { return (word - code) / kCodes; }
   __device__ __forceinline__ float unit() const { return __uint_as_float((127u + 2 * code) << 23); }
   __device__ __forceinline__ float per_unit() const { return __uint_as_float((127u - 2 * code) << 23); }
 
@@ -99,7 +102,6 @@ struct SteepCell {
 // A lane between two columns.
 template <int kRows>
 struct SteepState {
-  using Pair = LevelPair<float, kRows, false>;
   Entry<float> left[kRows];  // its rows at the column it has just left
   Entry<float> diag;         // the row above them, one column before
   int reference = -static_cast<int>(kSteepFloor);
@@ -115,16 +117,17 @@ struct SteepState {
   }
   // A column, with y there. kMayEnter: the lane may be left of the table still, or enter it in this step, its `column` being 0; then
   // it takes over the reference of the lane above. `visit(k, cell, diag, up, left)` returns the entry.
-  template <bool kMayEnter, class Visit>
+  template <bool kMayEnter, class Pair, class Visit>
   __device__ __forceinline__ void step(const Pair& pair, float y, int column, Visit&& visit) {
     if (kMayEnter) {
-      const int reference_above = __shfl_up_sync(kAllLanes, reference, 1, pair.lanes);
+      const int reference_above = pair.from_above(reference);
       if (column == 0) reference = reference_above;
       above = static_cast<float>(reference_above - reference);
     }
-    const float handed = __shfl_up_sync(kAllLanes, left[kRows - 1].m, 1, pair.lanes);
-    Entry<float> up = {handed + above, __shfl_up_sync(kAllLanes, left[kRows - 1].s, 1, pair.lanes)};
-    if (pair.is_first_lane()) up.m = Unreachable<float>::value;
+    Entry<float> up = pair.from_above(left[kRows - 1]);
+    const float handed = up.m;
+    up.m += above;
+    if (pair.is_top_lane()) up.m = Unreachable<float>::value;
     if (kMayEnter && up.m < kSteepFloor && up.m > -kDeepestFall) {
       fall(floorf(up.m - kSteepFloor));
       up.m = handed + above;
@@ -143,6 +146,7 @@ struct SteepState {
     }
   }
   // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them.
+  template <class Pair>
   __device__ __forceinline__ void renew(const Pair& pair) {
     float lowest = diag.m;
     highest = left[0].m;
@@ -177,8 +181,9 @@ struct SteepState {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k].m -= by;
   }
+  template <class Pair>
   __device__ __forceinline__ void look_above(const Pair& pair) {
-    above = static_cast<float>(__shfl_up_sync(kAllLanes, reference, 1, pair.lanes) - reference);
+    above = static_cast<float>(pair.from_above(reference) - reference);
     lowest_above = kSteepFloor;
   }
   // In the layout of LevelLayout::bytes_of_pair.
@@ -190,20 +195,16 @@ struct SteepState {
     words[kRows * lanes] = as.pack(diag);
     words[(kRows + 1) * lanes] = reference * SteepWords::kCodes + as.code;
   }
-  __device__ __forceinline__ void take(const Pair& pair, const int (&words)[kWords]) {
-    const SteepWords as{words[kRows + 1] & (SteepWords::kCodes - 1)};
+  __device__ __forceinline__ void take_words(const int (&words)[kWords]) {
+    const SteepWords as = SteepWords::of_word(words[kRows + 1]);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = as.unpack(words[k]);
     diag = as.unpack(words[kRows]);
-    reference = (words[kRows + 1] - as.code) / SteepWords::kCodes;
-    look_above(pair);
+    reference = as.reference_of(words[kRows + 1]);
   }
 };
 
 // Whether lanes are still left of the table in a chunk, or have just entered it.
-template <int kRows>
-__device__ __forceinline__ bool may_enter(const LevelPair<float, kRows, false>& pair, int chunk) {
-  return (chunk - 1) * LevelLayout::kSteps < pair.lanes - 1;
-}
+__device__ __forceinline__ bool may_enter(int lanes, int chunk) { return (chunk - 1) * LevelLayout::kSteps < lanes - 1; }
 
 }  // namespace softdtw

@@ -39,13 +39,10 @@ struct SteepFlow {
 
   // A column, with y there. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose E is 1;
   // otherwise -1. kMayEnter: the lane may have left the table, and no cell may have an E.
-  template <bool kMayEnter>
+  template <bool kMayEnter, class Pair>
   __device__ __forceinline__ void step(
-      const LevelPair<float, kRows, false>& pair, float y, const Weights<float> (&weights)[kRows], bool has_entered,
-      int end_row) {
-    float from_below = __shfl_down_sync(kAllLanes, handed, 1, pair.lanes);
-    float sum = __shfl_down_sync(kAllLanes, column, 1, pair.lanes);
-    if (pair.is_last_lane()) from_below = 0, sum = 0;
+      const Pair& pair, float y, const Weights<float> (&weights)[kRows], bool has_entered, int end_row) {
+    float from_below = pair.from_below(handed), sum = pair.from_below(column);
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
       float e = left[k] + from_below;
@@ -64,6 +61,15 @@ struct SteepFlow {
   }
 };
 
+// At the table's edges no share, however small, may go where there is no cell.
+template <bool kMayEnter, int kRows, class Pair>
+__device__ __forceinline__ void steep_edges_of_table(const Pair& pair, int column, Weights<float> (&weights)[kRows]) {
+  if (kMayEnter && column == 0)
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) weights[k] = {1, 0};
+  if (pair.is_top_lane()) weights[0] = {0, 1};
+}
+
 template <int kRows>
 __device__ __forceinline__ void steep_sweep_back(
     const LevelPair<float, kRows, false>& pair, SteepTable<kRows>& table, const int* kept, float scale, float* dx,
@@ -80,9 +86,10 @@ __device__ __forceinline__ void steep_sweep_back(
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
     State state;
     if (chunk > 0)
-      state.take(pair, words);
+      state.take_words(words);
     else
       state.start(pair.is_first_lane());
+    state.look_above(pair);
     if (chunk > 1) fetch(chunk - 1);
     Weights<float> weights[kRows];
     const auto rebuild = [&](int t, float y, auto is_careful) {
@@ -91,11 +98,7 @@ __device__ __forceinline__ void steep_sweep_back(
           pair, y, column, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
           });
-      // At the table's edges no share, however small, may go where there is no cell.
-      if (is_careful() && column == 0)
-#pragma unroll
-        for (int k = 0; k < kRows; ++k) weights[k] = {1, 0};
-      if (pair.is_first_lane()) weights[0] = {0, 1};
+      steep_edges_of_table<is_careful()>(pair, column, weights);
       if (t < kSteps - 1) table.store(t, weights);
     };
     const auto step_back = [&](int t, float y, auto is_careful) {
@@ -106,14 +109,17 @@ __device__ __forceinline__ void steep_sweep_back(
     };
     ColumnsAhead<float, 1> columns(pair.window + chunk * kSteps);
     ColumnsAhead<float, -1> columns_back(pair.window + chunk * kSteps + kSteps - 1);
-    if (may_enter(pair, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+    if (may_enter(pair.lanes, chunk)) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::true_type());
-#pragma unroll 1
-      for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::true_type());
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::false_type());
+    }
+    if (may_enter(pair.lanes, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+#pragma unroll 1
+      for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::true_type());
+    } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::false_type());
     }

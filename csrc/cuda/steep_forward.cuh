@@ -16,10 +16,16 @@ __device__ bool steep_forward(
     char* saved, int64_t stride) {
   using State = SteepState<kRows>;
   constexpr int kSteps = LevelLayout::kSteps;
-  const typename State::Pair pair(problem, layout, first_pair, wanted, memory);
+  if (!__any_sync(kAllLanes, wanted)) return false;
+  const LevelPair<float, kRows, false> pair(problem, layout, first_pair, wanted, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   int* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
+  // The lane's last row, step by step, where a window (window.cuh) may stand below it.
+  float2* edge = nullptr;
+  if constexpr (kRows == LevelLayout::kMostRows)
+    if (kept != nullptr && layout.keeps_edge<float>(pair.lane))
+      edge = reinterpret_cast<float2*>(kept - pair.lane + layout.edge<float>(pair.lane, LevelLayout::kEdgeWords));
   State state;
   state.start(pair.is_first_lane());
   bool is_exact = true, has_value = false;
@@ -31,24 +37,34 @@ __device__ bool steep_forward(
   };
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
-    if (may_enter(pair, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+    const auto step = [&](int t, auto may_enter) {
+      if (kRows == LevelLayout::kMostRows && edge != nullptr)
+        *edge++ = make_float2(state.left[kRows - 1].m, state.left[kRows - 1].s);
+      state.template step<may_enter()>(pair, columns.now, chunk * kSteps + t - pair.lane, entry);
+      columns.move();
+    };
+    const bool ends_here = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
+    const auto look_for_end = [&](int t) {
+      if (pair.end_row < 0 || chunk * kSteps + t != pair.end_step) return;
+      last = pick(state.left, pair.end_row);
+      last_reference = state.reference;
+      has_value = true;
+    };
+    if (may_enter(pair.lanes, chunk)) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t) {
-        const int step = chunk * kSteps + t;
-        state.template step<true>(pair, columns.now, step - pair.lane, entry);
-        columns.move();
-        if (pair.end_row >= 0 && step == pair.end_step) {
-          last = pick(state.left, pair.end_row);
-          last_reference = state.reference;
-          has_value = true;
-        }
+        step(t, std::true_type());
+        look_for_end(t);
+      }
+    } else if (ends_here) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        step(t, std::false_type());
+        look_for_end(t);
       }
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
-      for (int t = 0; t < kSteps; ++t) {
-        state.template step<false>(pair, columns.now, 0, entry);
-        columns.move();
-      }
+      for (int t = 0; t < kSteps; ++t) step(t, std::false_type());
     }
     state.renew(pair);
     if (chunk <= pair.end_chunk) is_exact = state.is_exact;

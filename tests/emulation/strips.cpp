@@ -6,8 +6,8 @@
 #include "csrc/cuda/engines.cuh"
 #include "csrc/cuda/level_forward.cuh"
 #include "csrc/cuda/level_window.cuh"
-#include "csrc/cuda/steep_backward.cuh"
 #include "csrc/cuda/steep_forward.cuh"
+#include "csrc/cuda/steep_window.cuh"
 
 namespace softdtw {
 namespace {
@@ -102,14 +102,14 @@ bool run(const Pair<typename Engine::T>& pair) {
   return true;
 }
 
-enum class LevelKind { kLevel, kWindow, kSteep };
+enum class LevelKind { kLevel, kWindow, kSteep, kSteepWindow };
 
 int window_failures = 0;
 
 // As level.cu has it, of one of the engines. T is float for the steep one and for windows.
 template <typename T, int kRows, LevelKind kKind>
 bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
-  constexpr bool kIsSteep = kKind == LevelKind::kSteep;
+  constexpr bool kIsSteep = kKind == LevelKind::kSteep || kKind == LevelKind::kSteepWindow;
   using Table = std::conditional_t<kIsSteep, SteepTable<kRows>, LevelTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
   const int64_t stride = layout.template bytes_of_pair<T>();
@@ -132,7 +132,9 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
   Warp::the_one().run([&] {
-    if constexpr (kIsSteep)
+    if constexpr (kKind == LevelKind::kSteepWindow)
+      failed = steep_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+    else if constexpr (kIsSteep)
       steep_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
     else if constexpr (kKind == LevelKind::kWindow)
       failed = level_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
@@ -147,7 +149,7 @@ template <typename T, LevelKind kKind = LevelKind::kLevel>
 bool run_level(const Pair<T>& pair, int lanes) {
   const Problem<T> problem = problem_of(pair);
   LevelLayout layout(pair.n, pair.m, lanes);
-  if constexpr (kKind == LevelKind::kWindow) {
+  if constexpr (kKind == LevelKind::kWindow || kKind == LevelKind::kSteepWindow) {
     layout.rows = LevelLayout::kMostRows;
     return run_level_of<T, LevelLayout::kMostRows, kKind>(problem, layout, pair);
   } else {
@@ -189,6 +191,7 @@ bool level_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<fl
 bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
 bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 8); }
 bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 32); }
+bool steep_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kSteepWindow>(*pair, 32); }
 
 // What the level engine keeps of a pair for backward, in bytes; -1 where it does not take the problem.
 int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {

@@ -34,10 +34,14 @@ struct int4 {
 struct double2 {
   double x, y;
 };
+struct float2 {
+  float x, y;
+};
 struct int2 {
   int x, y;
 };
 inline int2 make_int2(int x, int y) { return {x, y}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
