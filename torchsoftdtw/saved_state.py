@@ -89,8 +89,9 @@ def _level(batch, n, m, dtype):
     rows = 4 * _ceil_div(n, 4 * lanes)
     words = rows + (2 if dtype.itemsize == 4 else 1)
     chunks = _ceil_div(m + lanes - 1, STEPS)
-    has_window = _is_positive(rows - 15) * _is_positive(lanes - 31) * (dtype.itemsize == 4)
-    return ((chunks - 1) * words * lanes + has_window * 4 * 2 * STEPS * chunks) * dtype.itemsize
+    # What windows read: of 16 rows a lane in all of a warp's lanes.
+    edges = 4 * 2 * STEPS * chunks * _is_positive(n - 12 * WARP) if dtype.itemsize == 4 else 0
+    return ((chunks - 1) * words * lanes + edges) * dtype.itemsize
 
 
 def _linear_applies(batch, n, m, dtype):
