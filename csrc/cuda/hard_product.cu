@@ -3,7 +3,6 @@
 #include "hard_product.h"
 
 #include "hard_strip.cuh"
-#include "hard_tile.cuh"
 #include "product_block.cuh"
 #include "product_tile.cuh"
 
@@ -16,11 +15,16 @@ using S = ProductShape;
 template <class Channel>
 struct HardProductTile : ProductTile<Channel, false> {
   struct Memory {};
+  struct Column {
+    const HardProductTile& tile;
+    const int t;
+    __device__ __forceinline__ float add(int k, float best) const { return best + tile.cost(k, t); }
+  };
 
   __device__ HardProductTile(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : ProductTile<Channel, false>(problem, extent, strip, pair, lane) {}
-  __device__ __forceinline__ HardColumn<HardProductTile> costs_of(int t) const { return {*this, t}; }
+  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
 };
 
 // What product_forward() asks of a kind of DTW.

@@ -8,17 +8,6 @@
 
 namespace softdtw {
 
-// A column of a tile whose costs are there.
-template <class Tile>
-struct HardColumn {
-  const Tile& tile;
-  const int t;
-  template <typename T>
-  __device__ __forceinline__ T add(int k, T best) const {
-    return best + tile.cost(k, t);
-  }
-};
-
 // Squared differences of float32 series of one dimension: a multiplication and an addition at once.
 template <class S>
 struct HardUnivariateTile : UnivariateTile<S> {
@@ -118,11 +107,16 @@ struct HardDenseTile : DenseTile<S> {
   using Shape = S;
   using T = typename S::Scalar;
   struct Memory {};
+  struct Column {
+    const HardDenseTile& tile;
+    const int t;
+    __device__ __forceinline__ T add(int k, T best) const { return best + tile.cost(k, t); }
+  };
 
   __device__ HardDenseTile(
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : DenseTile<S>(problem, extent, strip, pair, lane) {}
-  __device__ __forceinline__ HardColumn<HardDenseTile> costs_of(int t) const { return {*this, t}; }
+  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
   // A ready-made cost of +inf forbids its cell; load_costs() limits it to a number.
   __device__ __forceinline__ void use(const Place<S>& place) {
     DenseTile<S>::use(place);
