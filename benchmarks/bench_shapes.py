@@ -147,7 +147,7 @@ def measure(job, options, device):
     def timed_in_graph(run):
         return timed(common.captured(run)) if device.type == "cuda" and job.cells < LONG_CELLS else None
 
-    plan = selection.plan("auto", job.length, job.length, job.count, job.dim, x.dtype, x.device)
+    plan = selection.plan("auto", job.length, job.length, job.count, job.dim, x.dtype, x.device, job.backward)
     row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
     del row["text"]
     row |= errors(job, soft_dtw, x, y)

@@ -77,15 +77,15 @@ def measure(batch, length, dim, dtype, device, options):
             "forward_backward": training._asdict(),
             "peak_bytes": peak,
         }
-    auto = selection.plan("auto", length, length, batch, dim, x.dtype, x.device)
-    shape = {"batch": batch, "length": length, "dim": dim, "dtype": dtype}
-    row = {**shape, "auto": name_of(auto), "variants": times}
+    shape = (length, length, batch, dim, x.dtype, x.device)
+    auto = {what: name_of(selection.plan("auto", *shape, what == "forward_backward")) for what in FIGURES}
+    row = {"batch": batch, "length": length, "dim": dim, "dtype": dtype, "auto": auto, "variants": times}
     return row | {"loss": {what: loss(row, what) for what in FIGURES}} if times else row
 
 
 def loss(row, what):
     """How much longer the automatic choice takes than the best one, as a fraction; None where it did not run."""
-    own = row["variants"].get(row["auto"])
+    own = row["variants"].get(row["auto"][what])
     return None if own is None else own[what]["median"] / row["variants"][best_of(row, what)][what]["median"] - 1
 
 
@@ -96,14 +96,15 @@ def best_of(row, what):
 def show(rows):
     lines = []
     for row in rows:
-        cells = [row["length"], row["batch"], row["dim"], row["dtype"], row["auto"]]
+        cells = [row["length"], row["batch"], row["dim"], row["dtype"]]
         for what in FIGURES:
             best, lost = best_of(row, what), row["loss"][what]
             fastest = common.format_seconds(row["variants"][best][what]["median"])
-            cells += [f"{best} {fastest}", "not measured" if lost is None else f"+{100 * lost:.0f} %"]
+            own = "not measured" if lost is None else f"+{100 * lost:.0f} %"
+            cells += [f"{best} {fastest}", f"{row['auto'][what]} {own}"]
         lines.append(cells)
     return common.markdown_table(
-        ("length", "batch", "dim", "dtype", "auto", "best forward", "auto", "best forward + backward", "auto"), lines
+        ("length", "batch", "dim", "dtype", "best forward", "auto", "best forward + backward", "auto"), lines
     )
 
 
@@ -116,7 +117,8 @@ def summary(rows):
             worst = max(known, key=lambda row: row["loss"][what])
             mean = sum(row["loss"][what] for row in known) / len(known)
             shape = f"{worst['batch']} x {worst['length']} x {worst['dim']} in {worst['dtype']}"
-            most = f"{100 * worst['loss'][what]:.0f} % at most, at {shape}: {worst['auto']} for {best_of(worst, what)}"
+            took = f"{worst['auto'][what]} for {best_of(worst, what)}"
+            most = f"{100 * worst['loss'][what]:.0f} % at most, at {shape}: {took}"
             lines.append(f"{what}: auto loses {100 * mean:.1f} % on average, {most}")
     return "\n".join(lines)
 
@@ -141,7 +143,8 @@ def plot(rows, path):
         for name in names:
             points = [(row["length"], speed(row, name)) for row in shapes if name in row["variants"]]
             axis.plot(*zip(*points, strict=True) if points else ([], []), marker=".", label=name)
-        chosen = [(row["length"], speed(row, row["auto"])) for row in shapes if row["auto"] in row["variants"]]
+        autos = [(row, row["auto"]["forward_backward"]) for row in shapes]
+        chosen = [(row["length"], speed(row, auto)) for row, auto in autos if auto in row["variants"]]
         if chosen:
             ring = {"s": 70, "facecolors": "none", "edgecolors": "black", "zorder": 3}
             axis.scatter(*zip(*chosen, strict=True), label="auto", **ring)
@@ -163,7 +166,7 @@ def speed(row, name):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lengths", type=int, nargs="+", default=[32, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 64, 512, 4096])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 64, 256, 512, 1024, 4096])
     parser.add_argument("--dims", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32"])
     parser.add_argument("--most-cells", type=int, default=MOST_CELLS, help="shapes with more cells are left out")

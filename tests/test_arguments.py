@@ -281,6 +281,7 @@ SELECTION = [
     ({"n": 5, "device": "tpu"}, ValueError, "device: expected the CPU or CUDA, got 'tpu'"),
     ({"n": 5, "device": "xla"}, ValueError, "device: expected the CPU or CUDA, got xla"),
     ({"n": 5, "device": None}, ValueError, "device: expected the CPU or CUDA, got None"),
+    ({"n": 5, "gradient": 1}, TypeError, "gradient: expected True or False, got int"),
 ]
 
 

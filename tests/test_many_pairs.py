@@ -51,7 +51,7 @@ CASES = {
 def many(case, dtype):
     """The case's pairs over and over, so that they fill the machine, and the repetitions."""
     strips = len(case.x) * -(-case.x.shape[1] // ROWS[dtype])
-    times = -(-FEWEST_LINEAR_STRIPS // strips)
+    times = -(-FEWEST_LINEAR_STRIPS[dtype] // strips)
     options = {key: option * times for key, option in case.options.items()}
     return case.x.to(dtype).repeat(times, 1, 1), case.y.to(dtype).repeat(times, 1, 1), options, times
 

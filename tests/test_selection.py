@@ -13,7 +13,7 @@ def test_length_decides_before_batch():
     several = selection.ALONE_BATCH + 1
     assert select_kernel(selection.STENCIL_LONGEST, batch=several) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST + 1, batch=several) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=selection.STENCIL_BATCH) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=selection.STENCIL_BATCH, dtype=torch.float64) == "stencil"
     assert select_kernel(20_000, 30_000, batch=1, dim=8, dtype=torch.float64) == "tiled"
 
 
@@ -22,6 +22,15 @@ def test_hardly_any_pairs_are_spread_over_more_blocks():
     assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dtype=torch.float64) == "stencil"
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_it_takes_more_pairs_to_fill_the_device_with_gradients(gradient):
+    enough = selection.STENCIL_BATCH_OF_GRADIENTS if gradient else selection.STENCIL_BATCH_OF_VALUES
+    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=enough, gradient=gradient) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=enough - 1, gradient=gradient) == "tiled"
+    several = {"batch": selection.STENCIL_BATCH, "dim": selection.SEVERAL_DIMS, "gradient": gradient}
+    assert select_kernel(selection.STENCIL_LONGEST + 1, **several) == "stencil"
 
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():
@@ -50,9 +59,10 @@ def test_what_is_chosen_is_what_runs(monkeypatch):
 @pytest.mark.cuda
 def test_what_is_chosen_is_what_runs_on_cuda(monkeypatch):
     plans = record_plans(monkeypatch)
-    for batch, n in ((1, 10), (1, 3000), (600, 1100)):
-        soft_dtw(torch.zeros(batch, n, 1, device="cuda"), torch.zeros(batch, 7, 1, device="cuda"))
-        assert plans.pop()[0] == select_kernel(n, 7, batch=batch)
+    for batch, n, gradient in ((1, 10, False), (1, 3000, False), (600, 1100, False), (600, 1100, True)):
+        x = torch.zeros(batch, n, 1, device="cuda", requires_grad=gradient)
+        soft_dtw(x, torch.zeros(batch, 7, 1, device="cuda"))
+        assert plans.pop()[0] == select_kernel(n, 7, batch=batch, gradient=gradient)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

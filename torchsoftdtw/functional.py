@@ -144,19 +144,19 @@ def values_of(problem, kernel):
     x, y, cost, options = problem[:4]
     if callable(cost) or problem.open_ends or _needs_matrix(options):
         return _run_from_cost(matrix_of(problem), options, kernel, problem.open_ends)
-    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2])
-    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
     save = ops.wants_gradient(x, y, options.gammas)
+    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save)
+    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
     return transforms.value_of_series(x, y, *options, name, *plan, save)
 
 
-def plan_for(kernel, like, n, m, dim):
-    """The Plan for the tensor `like`, whose first dimension is the batch."""
+def plan_for(kernel, like, n, m, dim, gradient=None):
+    """The Plan for the tensor `like`, whose first dimension is the batch; `gradient` as in selection.plan."""
     if kernel == "auto" and like.device.type == "cuda" and torch.compiler.is_exporting():
         # A choice by size would bind the exported program to sizes like those of its example.
         plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
     else:
-        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device)
+        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device, gradient)
     ops.require_build_for(like)
     return plan
 

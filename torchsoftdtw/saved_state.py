@@ -12,7 +12,7 @@ CPU_ROWS = 64
 CPU_SEGMENT = 256
 LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
 NARROWEST_LINEAR = 256  # m, below which it is not
-FEWEST_LINEAR_STRIPS = 4096  # of all pairs, below which it is not
+FEWEST_LINEAR_STRIPS = {torch.float32: 6144, torch.float64: 4096}  # of all pairs, below which it is not
 LONGEST_LEVEL = 1500  # n + m, up to which the level engine is used
 MOST_LEVEL_ROWS = 512  # n, as well
 FEWEST_LEVEL_WARPS = 1024  # of all pairs: with fewer, pairs get more lanes
@@ -96,7 +96,7 @@ def _level(batch, n, m, dtype):
 
 def _linear_applies(batch, n, m, dtype):
     applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
-    applies *= _is_positive(batch * _ceil_div(n, WARP * _linear_rows(dtype)) + 1 - FEWEST_LINEAR_STRIPS)
+    applies *= _is_positive(batch * _ceil_div(n, WARP * _linear_rows(dtype)) + 1 - FEWEST_LINEAR_STRIPS[dtype])
     if dtype.itemsize == 4:
         applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
     return applies

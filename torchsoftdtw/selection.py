@@ -5,14 +5,16 @@ from typing import NamedTuple
 
 import torch
 
-from .arguments import FLOATS
+from .arguments import FLOATS, flag
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
 
 # Thresholds, from the measurements in benchmarks/results.
 STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
-STENCIL_BATCH = 512  # ... and at any length where there are pairs enough to fill the device
+STENCIL_BATCH = 512  # ... and at any length where there are pairs enough to fill the device,
+STENCIL_BATCH_OF_VALUES = 288  # in float32 of one dimension so many, where the value alone is wanted,
+STENCIL_BATCH_OF_GRADIENTS = 1536  # and so many with gradients, of which a multiprocessor has fewer pairs at once
 MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and a pair wants more multiprocessors:
 STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, however many pairs there are
 SEVERAL_DIMS = 8  # from so many on the same up to STENCIL_BATCH pairs ...
@@ -38,7 +40,7 @@ class Plan(NamedTuple):
     rows_per_thread: int
 
 
-def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cuda"):
+def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cuda", gradient=False):
     """Name the kernel that ``kernel="auto"`` runs, without running it.
 
     Args:
@@ -48,6 +50,7 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
         dim: dimension of a series' vectors.
         dtype: dtype of x and y. float16 and bfloat16 count as float32, in which they are computed.
         device: device of x and y.
+        gradient: whether x or y requires a gradient, which may make another kernel the faster one.
 
     Returns:
         "cpu" on the CPU, otherwise "diagonal", "stencil" or "tiled".
@@ -67,7 +70,8 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
         torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"device: expected the CPU or CUDA, got {device!r}") from error
-    return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device)).kernel
+    flag("gradient", gradient)
+    return plan("auto", n, n if m is None else m, batch, dim, dtype, torch.device(device), gradient).kernel
 
 
 def _check_size(name, size):
@@ -86,8 +90,11 @@ def check_name(kernel):
         raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
 
 
-def plan(kernel, n, m, batch, dim, dtype, device):
-    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto"."""
+def plan(kernel, n, m, batch, dim, dtype, device, gradient=None):
+    """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto".
+
+    gradient: whether one is wanted, of series; None for ready-made cost matrices, which have no say in that.
+    """
     check_name(kernel)
     if device.type in ("cpu", "meta"):
         if kernel in CUDA_KERNELS:
@@ -104,7 +111,10 @@ def plan(kernel, n, m, batch, dim, dtype, device):
         longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
         if dim == 1 and batch <= ALONE_BATCH and dtype != torch.float64:
             longest = STENCIL_LONGEST_ALONE
-        kernel = "stencil" if n <= longest or (batch >= STENCIL_BATCH and not many_dims) else "tiled"
+        enough = STENCIL_BATCH
+        if dim == 1 and dtype != torch.float64 and gradient is not None:
+            enough = STENCIL_BATCH_OF_GRADIENTS if gradient else STENCIL_BATCH_OF_VALUES
+        kernel = "stencil" if n <= longest or (batch >= enough and not many_dims) else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
 
 

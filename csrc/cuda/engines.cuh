@@ -66,7 +66,9 @@ struct RobustEngine {
 
 // Of longer pairs the first rows lie too far apart for what backward keeps; of narrower tables too many chunks are at an edge;
 // and fewer strips than the machine holds several times are robust's, whose strips are shorter.
-constexpr int64_t kLongestLinear = 2560, kNarrowestLinear = 256, kFewestLinearStrips = 4096;  // n + m, m, of all pairs
+constexpr int64_t kLongestLinear = 2560, kNarrowestLinear = 256;  // n + m, m
+template <typename T>
+constexpr int64_t kFewestLinearStrips = sizeof(T) == 4 ? 6144 : 4096;  // of all pairs
 
 // The engine that stencil tries first, where linear_applies.
 template <typename T>
@@ -81,7 +83,7 @@ bool linear_applies(const Problem<T>& problem) {
   if (problem.n + problem.m >= kLongestLinear || problem.m < kNarrowestLinear) return false;
   constexpr int64_t kRobustRows = Shape<T, 4>::kStripRows, kRows = LinearEngineFor<T>::S::kStripRows;
   const int64_t strips = (problem.n + kRows - 1) / kRows, robust_strips = (problem.n + kRobustRows - 1) / kRobustRows;
-  if (problem.batch * strips < kFewestLinearStrips) return false;
+  if (problem.batch * strips < kFewestLinearStrips<T>) return false;
   if (sizeof(T) == 8) return true;
   // Strips of 256 rows must not sweep over far more of what lies below the table than robust's of 128.
   return is_univariate(problem) && 5 * strips <= 3 * robust_strips;
