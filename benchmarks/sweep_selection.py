@@ -165,10 +165,10 @@ def speed(row, name):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lengths", type=int, nargs="+", default=[32, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 64, 256, 512, 1024, 4096])
-    parser.add_argument("--dims", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32"])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256, 512, 1024, 2048, 4096])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 64, 256, 512, 1024, 4096])
+    parser.add_argument("--dims", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32", "float64"])
     parser.add_argument("--most-cells", type=int, default=MOST_CELLS, help="shapes with more cells are left out")
     parser.add_argument("--gamma", type=float, default=1.0)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")

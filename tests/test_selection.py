@@ -13,7 +13,7 @@ def test_length_decides_before_batch():
     several = selection.ALONE_BATCH + 1
     assert select_kernel(selection.STENCIL_LONGEST, batch=several) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST + 1, batch=several) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=selection.STENCIL_BATCH, dtype=torch.float64) == "stencil"
+    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=10_000) == "stencil"
     assert select_kernel(20_000, 30_000, batch=1, dim=8, dtype=torch.float64) == "tiled"
 
 
@@ -21,25 +21,42 @@ def test_hardly_any_pairs_are_spread_over_more_blocks():
     alone = selection.ALONE_BATCH
     assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dtype=torch.float64) == "stencil"
+    for dim in (1, 2, 20):
+        assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dim=dim, dtype=torch.float64) == "stencil"
 
 
-@pytest.mark.parametrize("gradient", [False, True])
-def test_it_takes_more_pairs_to_fill_the_device_with_gradients(gradient):
-    enough = selection.STENCIL_BATCH_OF_GRADIENTS if gradient else selection.STENCIL_BATCH_OF_VALUES
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=enough, gradient=gradient) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=enough - 1, gradient=gradient) == "tiled"
-    several = {"batch": selection.STENCIL_BATCH, "dim": selection.SEVERAL_DIMS, "gradient": gradient}
-    assert select_kernel(selection.STENCIL_LONGEST + 1, **several) == "stencil"
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dim", [1, 2])
+def test_it_takes_more_pairs_to_fill_the_device_with_gradients(dim, dtype):
+    def fewest(gradient):
+        shape = {"n": 1000, "dim": dim, "dtype": dtype, "gradient": gradient}
+        return next(batch for batch in range(2000) if select_kernel(**shape, batch=batch) == "stencil")
+
+    assert 64 < fewest(False) < fewest(True) <= 1536
+
+
+def test_gradients_of_several_dimensions_are_products():
+    for dim in (4, 8, 15):
+        assert select_kernel(1000, batch=100_000, dim=dim, gradient=True) == "tiled"
+        assert select_kernel(1000, batch=100_000, dim=dim) == "stencil"
 
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=5000) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST_MANY_DIMS, dim=selection.MANY_DIMS) == "stencil"
-    several = selection.PRODUCT_DIMS["tiled"]
-    assert select_kernel(selection.STENCIL_LONGEST, dim=several) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST, dim=several, batch=selection.STENCIL_BATCH) == "stencil"
+    assert select_kernel(200, dim=selection.MANY_DIMS) == "stencil"
+
+
+def test_other_costs_have_thresholds_of_their_own(monkeypatch):
+    asked = []
+    monkeypatch.setattr(selection, "plan", lambda *arguments: asked.append(arguments[-1]) or selection.Plan("cpu", 0))
+    x, y = torch.zeros(2, 5, 2), torch.zeros(2, 6, 2)
+    for cost in ("sqeuclidean", "cosine", "euclidean", "cityblock"):
+        soft_dtw(x, y, cost=cost)
+        soft_dtw(x.requires_grad_(), y, cost=cost)
+        x = x.detach()
+    soft_dtw(x, y, cost=torch.cdist)
+    assert asked == [False, True, False, True, None, None, None, None, None]
 
 
 def record_plans(monkeypatch):
@@ -82,6 +99,9 @@ def test_more_strips_mean_more_rows_a_thread():
     assert [rows(1, 100, kernel="stencil"), rows(1, 500, kernel="stencil")] == [2, 4]
     assert rows(4096, 1000, torch.float64) == 2
     assert selection.plan("diagonal", 9, 9, 1, 1, torch.float32, torch.device("cuda")).rows_per_thread == 0
+    for gradient, expected in ((False, 2), (True, 4)):
+        several = (300, 300, 2000, 3, torch.float32, torch.device("cuda"), gradient)
+        assert selection.plan("stencil", *several).rows_per_thread == expected
 
 
 def test_an_override_is_obeyed():

@@ -145,8 +145,8 @@ def values_of(problem, kernel):
     if callable(cost) or problem.open_ends or _needs_matrix(options):
         return _run_from_cost(matrix_of(problem), options, kernel, problem.open_ends)
     save = ops.wants_gradient(x, y, options.gammas)
-    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save)
     name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
+    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save if name == "sqeuclidean" else None)
     return transforms.value_of_series(x, y, *options, name, *plan, save)
 
 

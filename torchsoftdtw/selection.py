@@ -1,5 +1,6 @@
 """Which kernel runs: policy only, the kernels obey. By sequence length first, then batch, dimension, dtype and device."""
 
+import math
 import numbers
 from typing import NamedTuple
 
@@ -10,17 +11,38 @@ from .arguments import FLOATS, flag
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
 
-# Thresholds, from the measurements in benchmarks/results.
-STENCIL_LONGEST = 512  # up to this length one block sweeps a pair ...
-STENCIL_BATCH = 512  # ... and at any length where there are pairs enough to fill the device,
-STENCIL_BATCH_OF_VALUES = 288  # in float32 of one dimension so many, where the value alone is wanted,
-STENCIL_BATCH_OF_GRADIENTS = 1536  # and so many with gradients, of which a multiprocessor has fewer pairs at once
-MANY_DIMS = 16  # from so many dimensions on the costs are most of the work, and a pair wants more multiprocessors:
-STENCIL_LONGEST_MANY_DIMS = 256  # one block up to this length only, however many pairs there are
-SEVERAL_DIMS = 8  # from so many on the same up to STENCIL_BATCH pairs ...
-SPREAD_BATCH = 256  # ... and with fewer dimensions up to so many
-STENCIL_LONGEST_ALONE = 256  # and of one dimension, where hardly any pairs would each be one warp's:
+# From how many pairs on `stencil`, whose pairs have a block each, is faster than `tiled`, which spreads them over
+# blocks: from the sweep in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions.
+ALWAYS, NEVER, ANY = 0, math.inf, math.inf
+STENCIL_LONGEST = 512
+STENCIL_LONGEST_ALONE = 256  # hardly any pairs of one dimension would each be one warp's:
 ALONE_BATCH = 64  # up to so many
+MANY_DIMS = 16  # from so many on costs are most of the work, and `stencil` has products for them, too
+OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, ALONE_BATCH + 1))
+OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
+OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (ANY, 192))}
+# In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
+# gradients, of which a multiprocessor has fewer pairs at once ...
+OF_GRADIENTS = (
+    (1, (*OF_ONE_DIM, (ANY, 1536))),
+    (2, ((384, 176), (ANY, 288))),
+    (5, ((384, 384), (ANY, NEVER))),
+    (MANY_DIMS - 1, ((256, 1536), (ANY, NEVER))),
+    (ANY, OF_MANY_DIMS),
+)
+# ... and without them,
+OF_VALUES = (
+    (1, (*OF_ONE_DIM, (ANY, 288))),
+    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(2, MANY_DIMS)),
+    (ANY, OF_MANY_DIMS),
+)
+# and of other costs.
+OF_OTHERS = (
+    (1, (*OF_ONE_DIM, (ANY, 512))),
+    (7, ((256, ALWAYS), (STENCIL_LONGEST, 256), (ANY, 512))),
+    (MANY_DIMS - 1, ((256, ALWAYS), (ANY, 512))),
+    (ANY, OF_MANY_DIMS),
+)
 WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
@@ -53,7 +75,7 @@ def select_kernel(n, m=None, *, batch=1, dim=1, dtype=torch.float32, device="cud
         gradient: whether x or y requires a gradient, which may make another kernel the faster one.
 
     Returns:
-        "cpu" on the CPU, otherwise "diagonal", "stencil" or "tiled".
+        "cpu" on the CPU, otherwise "stencil" or "tiled", for cost="sqeuclidean".
 
     Raises:
         TypeError, ValueError: an argument is wrong, such as a device that is neither the CPU nor CUDA.
@@ -93,7 +115,7 @@ def check_name(kernel):
 def plan(kernel, n, m, batch, dim, dtype, device, gradient=None):
     """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto".
 
-    gradient: whether one is wanted, of series; None for ready-made cost matrices, which have no say in that.
+    gradient: whether one is wanted, for squared Euclidean costs of series; None for others, and for ready-made costs.
     """
     check_name(kernel)
     if device.type in ("cpu", "meta"):
@@ -105,26 +127,29 @@ def plan(kernel, n, m, batch, dim, dtype, device, gradient=None):
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
-        many_dims = dim >= MANY_DIMS
-        few_pairs = batch < (STENCIL_BATCH if dim >= SEVERAL_DIMS else SPREAD_BATCH)
-        spreads = many_dims or (dim >= PRODUCT_DIMS["tiled"] and few_pairs)
-        longest = STENCIL_LONGEST_MANY_DIMS if spreads else STENCIL_LONGEST
-        if dim == 1 and batch <= ALONE_BATCH and dtype != torch.float64:
-            longest = STENCIL_LONGEST_ALONE
-        enough = STENCIL_BATCH
-        if dim == 1 and dtype != torch.float64 and gradient is not None:
-            enough = STENCIL_BATCH_OF_GRADIENTS if gradient else STENCIL_BATCH_OF_VALUES
-        kernel = "stencil" if n <= longest or (batch >= enough and not many_dims) else "tiled"
-    return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype))
+        kernel = "stencil" if batch >= _fewest_pairs_for_stencil(n, dim, dtype, gradient) else "tiled"
+    return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype, gradient))
 
 
-def rows_per_thread(kernel, n, batch, dim, dtype):
+def _fewest_pairs_for_stencil(n, dim, dtype, gradient):
+    if dtype == torch.float64:
+        return _first(OF_FLOAT64[bool(gradient)], n)
+    return _first(_first(OF_OTHERS if gradient is None else OF_GRADIENTS if gradient else OF_VALUES, dim), n)
+
+
+def _first(table, size):
+    return next(entry for most, entry in table if size <= most)
+
+
+def rows_per_thread(kernel, n, batch, dim, dtype, gradient=None):
     """More rows a thread mean fewer instructions a cell, and fewer warps to hide latency with."""
     if kernel == "diagonal":
         return 0
     if dtype == torch.float64:
         return FLOAT64_ROWS
     if kernel == "stencil":
+        if 1 < dim < MANY_DIMS and gradient is False:
+            return 2  # a tile's costs take registers
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
