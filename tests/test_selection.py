@@ -96,6 +96,7 @@ def test_more_strips_mean_more_rows_a_thread():
         return selection.plan(kernel, n, n, batch, 1, dtype, torch.device("cuda")).rows_per_thread
 
     assert [rows(1, 1000), rows(64, 1000), rows(4096, 1000)] == [2, 2, 4]
+    assert selection.plan("tiled", 1000, 1000, 4096, 1, torch.float32, torch.device("cuda"), True).rows_per_thread == 2
     assert [rows(1, 100, kernel="stencil"), rows(1, 500, kernel="stencil")] == [2, 4]
     assert rows(4096, 1000, torch.float64) == 2
     assert selection.plan("diagonal", 9, 9, 1, 1, torch.float32, torch.device("cuda")).rows_per_thread == 0

@@ -26,7 +26,7 @@ OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LO
 OF_GRADIENTS = (
     (1, (*OF_ONE_DIM, (ANY, 1536))),
     (2, ((384, 176), (ANY, 288))),
-    (5, ((384, 384), (ANY, NEVER))),
+    (5, ((384, 384), (STENCIL_LONGEST, 1536), (ANY, NEVER))),
     (MANY_DIMS - 1, ((256, 1536), (ANY, NEVER))),
     (ANY, OF_MANY_DIMS),
 )
@@ -47,8 +47,9 @@ WARP = 32
 STENCIL_WARPS = 4  # of a block: so many strips of a pair are swept side by side
 FEW_PAIRS = 512  # with fewer, a pair's strips had better be swept all at once
 TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a thread
-TILED_FOUR_ROWS = 8192  # strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise ...
-TILED_FOUR_ROWS_ALONE = 1024  # ... and of a pair alone
+# Strips of 128 rows in all pairs, from which tiled takes four rows a thread, two otherwise: without gradients ...
+TILED_FOUR_ROWS = 8192
+TILED_FOUR_ROWS_ALONE = 1024  # ... and of a pair alone, whether or not
 FLOAT64_ROWS = 2
 # From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
@@ -153,6 +154,8 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=None):
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
+    if batch > 1 and gradient:
+        return 2
     return 4 if strips >= (TILED_FOUR_ROWS_ALONE if batch == 1 else TILED_FOUR_ROWS) else 2
 
 
