@@ -34,9 +34,9 @@ def force_rows(monkeypatch, case):
     """Make the package use the case's rows per thread, which it would choose by size otherwise (float64 has only one)."""
     chosen = selection.rows_per_thread
 
-    def forced(kernel, n, batch, dim, dtype, *gradient):
+    def forced(kernel, n, batch, dim, dtype, *work):
         wanted = case.rows and kernel == case.name and dtype != torch.float64
-        return case.rows if wanted else chosen(kernel, n, batch, dim, dtype, *gradient)
+        return case.rows if wanted else chosen(kernel, n, batch, dim, dtype, *work)
 
     monkeypatch.setattr(selection, "rows_per_thread", forced)
     return case

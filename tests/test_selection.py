@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchsoftdtw import ops, select_kernel, selection, soft_dtw
+from torchsoftdtw import ops, select_kernel, selection, soft_dtw, soft_dtw_alignment
 
 
 @pytest.mark.parametrize("n", [1, 100, 1024, 5000])
@@ -47,16 +47,19 @@ def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert select_kernel(200, dim=selection.MANY_DIMS) == "stencil"
 
 
-def test_other_costs_have_thresholds_of_their_own(monkeypatch):
+def test_it_is_told_the_cost_and_whether_a_gradient_is_wanted(monkeypatch):
     asked = []
-    monkeypatch.setattr(selection, "plan", lambda *arguments: asked.append(arguments[-1]) or selection.Plan("cpu", 0))
+    monkeypatch.setattr(selection, "plan", lambda *arguments: asked.append(arguments[-2:]) or selection.Plan("cpu", 0))
     x, y = torch.zeros(2, 5, 2), torch.zeros(2, 6, 2)
-    for cost in ("sqeuclidean", "cosine", "euclidean", "cityblock"):
+    for cost in ("sqeuclidean", "cosine", "euclidean", "cityblock", torch.cdist):
         soft_dtw(x, y, cost=cost)
         soft_dtw(x.requires_grad_(), y, cost=cost)
         x = x.detach()
-    soft_dtw(x, y, cost=torch.cdist)
-    assert asked == [False, True, False, True, None, None, None, None, None]
+    kernel_costs = ("sqeuclidean", "sqeuclidean", "euclidean", "cityblock", selection.MATRIX)
+    assert asked == [(gradient, cost) for cost in kernel_costs for gradient in (False, True)]
+    asked.clear()
+    soft_dtw_alignment(x, y)
+    assert asked == [(True, selection.MATRIX)]
 
 
 def record_plans(monkeypatch):
@@ -103,6 +106,7 @@ def test_more_strips_mean_more_rows_a_thread():
     for gradient, expected in ((False, 2), (True, 4)):
         several = (300, 300, 2000, 3, torch.float32, torch.device("cuda"), gradient)
         assert selection.plan("stencil", *several).rows_per_thread == expected
+        assert selection.plan("stencil", *several, selection.MATRIX).rows_per_thread == 2
 
 
 def test_an_override_is_obeyed():

@@ -2,7 +2,7 @@
 
 from . import ops, transforms
 from .cost_matrix import matrix_of
-from .functional import plan_for
+from .functional import plan_for_matrix
 from .problem import of_series
 
 
@@ -61,7 +61,7 @@ def alignments_of(problem, kernel):
     """(cost matrix (B, N, M), value (B,), alignment (B, N, M)) of a Problem."""
     refuse_gradients(problem.options)
     matrix = matrix_of(problem)
-    plan = plan_for(kernel, matrix, *matrix.shape[1:], 1)
+    plan = plan_for_matrix(kernel, matrix, gradient=True)
     return matrix, *transforms.alignment_of_cost(matrix, *problem.options, *plan)
 
 

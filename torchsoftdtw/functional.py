@@ -146,17 +146,21 @@ def values_of(problem, kernel):
         return _run_from_cost(matrix_of(problem), options, kernel, problem.open_ends)
     save = ops.wants_gradient(x, y, options.gammas)
     name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
-    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save if name == "sqeuclidean" else None)
+    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
     return transforms.value_of_series(x, y, *options, name, *plan, save)
 
 
-def plan_for(kernel, like, n, m, dim, gradient=None):
-    """The Plan for the tensor `like`, whose first dimension is the batch; `gradient` as in selection.plan."""
+def plan_for_matrix(kernel, matrix, gradient):
+    return plan_for(kernel, matrix, *matrix.shape[1:], 1, gradient, selection.MATRIX)
+
+
+def plan_for(kernel, like, n, m, dim, gradient, cost):
+    """The Plan for the tensor `like`, whose first dimension is the batch; the rest as in selection.plan."""
     if kernel == "auto" and like.device.type == "cuda" and torch.compiler.is_exporting():
         # A choice by size would bind the exported program to sizes like those of its example.
         plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
     else:
-        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device, gradient)
+        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device, gradient, cost)
     ops.require_build_for(like)
     return plan
 
@@ -164,8 +168,8 @@ def plan_for(kernel, like, n, m, dim, gradient=None):
 def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
-    plan = plan_for(kernel, matrix, *matrix.shape[1:], 1)
     save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
+    plan = plan_for_matrix(kernel, matrix, save)
     return transforms.value_of_cost(matrix, *options, *plan, save)
 
 

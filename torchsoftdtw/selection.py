@@ -36,7 +36,8 @@ OF_VALUES = (
     *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(2, MANY_DIMS)),
     (ANY, OF_MANY_DIMS),
 )
-# and of other costs.
+# and of other costs, ready-made ones among them.
+MATRIX = "matrix"
 OF_OTHERS = (
     (1, (*OF_ONE_DIM, (ANY, 512))),
     (7, ((256, ALWAYS), (STENCIL_LONGEST, 256), (ANY, 512))),
@@ -113,10 +114,10 @@ def check_name(kernel):
         raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
 
 
-def plan(kernel, n, m, batch, dim, dtype, device, gradient=None):
+def plan(kernel, n, m, batch, dim, dtype, device, gradient=False, cost="sqeuclidean"):
     """The Plan for a problem: `kernel`, if the device can run it, or the best one where it is "auto".
 
-    gradient: whether one is wanted, for squared Euclidean costs of series; None for others, and for ready-made costs.
+    gradient: whether one is wanted. cost: of vectors, or MATRIX for ready-made costs.
     """
     check_name(kernel)
     if device.type in ("cpu", "meta"):
@@ -128,29 +129,31 @@ def plan(kernel, n, m, batch, dim, dtype, device, gradient=None):
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
-        kernel = "stencil" if batch >= _fewest_pairs_for_stencil(n, dim, dtype, gradient) else "tiled"
-    return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype, gradient))
+        kernel = "stencil" if batch >= _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost) else "tiled"
+    return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype, gradient, cost))
 
 
-def _fewest_pairs_for_stencil(n, dim, dtype, gradient):
+def _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost):
     if dtype == torch.float64:
-        return _first(OF_FLOAT64[bool(gradient)], n)
-    return _first(_first(OF_OTHERS if gradient is None else OF_GRADIENTS if gradient else OF_VALUES, dim), n)
+        return _first(OF_FLOAT64[gradient], n)
+    by_dim = OF_OTHERS if cost != "sqeuclidean" else OF_GRADIENTS if gradient else OF_VALUES
+    return _first(_first(by_dim, dim), n)
 
 
 def _first(table, size):
     return next(entry for most, entry in table if size <= most)
 
 
-def rows_per_thread(kernel, n, batch, dim, dtype, gradient=None):
+def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclidean"):
     """More rows a thread mean fewer instructions a cell, and fewer warps to hide latency with."""
     if kernel == "diagonal":
         return 0
     if dtype == torch.float64:
         return FLOAT64_ROWS
     if kernel == "stencil":
-        if 1 < dim < MANY_DIMS and gradient is False:
-            return 2  # a tile's costs take registers
+        # A tile of costs takes registers.
+        if cost == MATRIX or (not gradient and (cost != "sqeuclidean" or dim > 1)):
+            return 2
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
