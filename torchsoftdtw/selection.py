@@ -12,7 +12,7 @@ CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
 
 # From how many pairs on `stencil`, whose pairs have a block each, is faster than `tiled`, which spreads them over
-# blocks: from the sweep in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions.
+# blocks: from the sweeps in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions.
 ALWAYS, NEVER, ANY = 0, math.inf, math.inf
 STENCIL_LONGEST = 512
 STENCIL_LONGEST_ALONE = 256  # hardly any pairs of one dimension would each be one warp's:
