@@ -104,10 +104,14 @@ def errors(job, function, x, y):
     got = [result[some].double() for result in results(function, x, y)]
     exact = [z[some].double() for z in (x, y)]
     want = results(lambda x, y: torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain), *exact)
+    values = [got[0]]
+    if job.backward:  # without gradients it may be another kernel's
+        with torch.no_grad():
+            values.append(function(x, y)[some].double())
     found = {
         "checked_pairs": len(some),
         "checked_length": length,
-        "value_error": ((got[0] - want[0]).abs() / want[0].abs().clamp(min=job.gamma)).max().item(),
+        "value_error": ((torch.stack(values) - want[0]).abs() / want[0].abs().clamp(min=job.gamma)).max().item(),
     }
     if job.backward:
         found["gradient_error"] = max(
@@ -147,8 +151,10 @@ def measure(job, options, device):
     def timed_in_graph(run):
         return timed(common.captured(run)) if device.type == "cuda" and job.cells < LONG_CELLS else None
 
-    plan = selection.plan("auto", job.length, job.length, job.count, job.dim, x.dtype, x.device, job.backward)
+    shape = (job.length, job.length, job.count, job.dim, x.dtype, x.device)
+    plan, of_values = (selection.plan("auto", *shape, gradient) for gradient in (job.backward, False))
     row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
+    row |= {f"forward_{name}": choice for name, choice in of_values._asdict().items()}
     del row["text"]
     row |= errors(job, soft_dtw, x, y)
     values, gradients = (x.element_size(), job.count), (x.element_size(), x.numel() + y.numel())
@@ -199,7 +205,7 @@ def cells_of(row):
     what = "" if row["backward"] else "forward_"
     return (
         row["job"],
-        f"{row['kernel']}/{row['rows_per_thread']}",
+        " and ".join(dict.fromkeys(f"{row[f'{p}kernel']}/{row[f'{p}rows_per_thread']}" for p in ("forward_", ""))),
         seconds("forward") + gather,
         seconds("forward_graph"),
         speed("forward", "forward_graph"),

@@ -16,7 +16,7 @@ from emulation.build import build
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, with_spike
 
 from torchsoftdtw import saved_state
-from torchsoftdtw.saved_state import LONGEST_LEVEL, LONGEST_LINEAR
+from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, LONGEST_LINEAR
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 # The functions of strips.cpp and their dtypes.
@@ -66,6 +66,8 @@ def strips(tmp_path_factory):
         getattr(library, engine).restype = ctypes.c_bool
     library.level_bytes.restype = ctypes.c_int64
     library.level_bytes.argtypes = [*(ctypes.c_int64,) * 3, ctypes.c_bool]
+    library.stencil_bytes.restype = ctypes.c_int64
+    library.stencil_bytes.argtypes = [*(ctypes.c_int64,) * 4, ctypes.c_int, ctypes.c_bool]
     return library
 
 
@@ -224,6 +226,22 @@ def test_saved_state_mirrors_the_level_engines_layout(strips):
                     keeps = strips.level_bytes(batch, n, m, dtype == torch.float64)
                     assert saved_state._level_applies(n, m) == (keeps >= 0), (n, m)
                     assert keeps in (-1, saved_state._level(batch, n, m, dtype)), (dtype, batch, n, m)
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 2), (torch.float32, 4), (torch.float64, 2)])
+@pytest.mark.parametrize("dim", [1, 3])
+def test_saved_memory_is_what_the_package_says(strips, dtype, rows, dim):
+    """By all engines of stencil, above all around the numbers of pairs from which on linear is among them."""
+    fewest = FEWEST_LINEAR_STRIPS[dtype]
+    for n in (1, 300, 512, 513, 700, 1024, 1280):
+        strips_of_pair = -(-n // (256 if dtype == torch.float32 else 64))
+        from_here = -(-fewest // strips_of_pair)
+        for batch in {1, 100, from_here - 1, from_here, -(-4096 // strips_of_pair), 2 * from_here}:
+            for m in (1, 255, 256, 1000, LONGEST_LINEAR - n - 1, LONGEST_LINEAR - n):
+                kept = strips.stencil_bytes(batch, n, m, dim, rows, dtype == torch.float64)
+                univariate = dim == 1
+                said = saved_state.saved_bytes("stencil", rows, batch, n, m, -1, False, dtype, True, univariate)
+                assert kept == said, (batch, n, m)
 
 
 @pytest.mark.parametrize("engine", LEVEL)

@@ -1,4 +1,4 @@
-"""Which kernel runs: policy only, the kernels obey. By sequence length first, then batch, dimension, dtype and device."""
+"""Which kernel runs: policy only, the kernels obey. By device, dtype, cost, dimension, length and batch."""
 
 import math
 import numbers
@@ -17,7 +17,10 @@ ALWAYS, NEVER, ANY = 0, math.inf, math.inf
 STENCIL_LONGEST = 512
 STENCIL_LONGEST_ALONE = 256  # hardly any pairs of one dimension would each be one warp's:
 ALONE_BATCH = 64  # up to so many
-MANY_DIMS = 16  # from so many on costs are most of the work, and `stencil` has products for them, too
+# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
+PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
+PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
+MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
 OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, ALONE_BATCH + 1))
 OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
 OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (ANY, 192))}
@@ -33,7 +36,7 @@ OF_GRADIENTS = (
 # ... and without them,
 OF_VALUES = (
     (1, (*OF_ONE_DIM, (ANY, 288))),
-    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(2, MANY_DIMS)),
+    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(PRODUCT_DIMS["tiled"], MANY_DIMS)),
     (ANY, OF_MANY_DIMS),
 )
 # and of other costs, ready-made ones among them.
@@ -52,9 +55,6 @@ TWO_ROWS_LONGEST = 64  # short pairs leave lanes idle in strips of four rows a t
 TILED_FOUR_ROWS = 8192
 TILED_FOUR_ROWS_ALONE = 1024  # ... and of a pair alone, whether or not
 FLOAT64_ROWS = 2
-# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
-PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
-PRODUCT_ROWS = 2  # ... which has its own number of rows per thread
 
 
 class Plan(NamedTuple):
@@ -156,9 +156,9 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclid
             return 2
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
-    strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
     if batch > 1 and gradient:
         return 2
+    strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
     return 4 if strips >= (TILED_FOUR_ROWS_ALONE if batch == 1 else TILED_FOUR_ROWS) else 2
 
 

@@ -205,6 +205,20 @@ int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {
   return is_float64 ? layout.bytes_of_pair<double>() : layout.bytes_of_pair<float>();
 }
 
+// What stencil saves for backward, in bytes, of squared Euclidean costs.
+int64_t stencil_bytes(int64_t batch, int64_t n, int64_t m, int64_t dim, int rows, bool is_float64) {
+  const auto bytes = [&](auto shape) {
+    using S = decltype(shape);
+    Problem<typename S::Scalar> problem;
+    problem.batch = batch;
+    problem.n = n;
+    problem.m = m;
+    problem.dim = dim;
+    return SavedLayout<S>::bytes(problem);
+  };
+  return is_float64 ? bytes(Shape<double, 2>()) : rows == 2 ? bytes(Shape<float, 2>()) : bytes(Shape<float, 4>());
+}
+
 // Pairs whose gradients a window has not computed, so far.
 int failures_of_windows() { return window_failures; }
 
