@@ -1,15 +1,21 @@
 // The steep engine: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the level engine gives up,
 // whose entries fall by hundreds of binary orders a cell. No band, no penalty.
 //
-// Unlike robust's (robust.cuh), m is no whole number but one of quarters: it rises by the cost as it stands, and what rounding m
-// loses goes to s, where it is a factor near 1. So a cost need not be split, and takes no exponential. Of a cell with the
-// predecessors d, u, l
+// As in robust (robust.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and what
+// rounding m loses goes to s. Of a cell with the predecessors d, u, l
 //     low = min(m_d, m_u, m_l),   m = fl(low + cost),   rest = low + cost - m,
 //     s = (s_d 2^(low - m_d) + s_u 2^(low - m_u) + s_l 2^(low - m_l)) 2^-rest.
-// All m are in [2^21, 2^22), where float32's last place is a quarter: differences of two of them are exact, so `rest` is, and it is
-// at most 1/8. Pairs are laid out as the level engine's (level_pair.cuh), without strips. m is relative to a whole number of
-// the lane's own, its reference, which is renewed with every chunk, and every s is brought back to [1, 2) then. In between a
-// number passes kSteps columns and the lanes' rows, over fewer than 2^60 paths, so s does not overflow; and it stays above 1/2.
+// All m are in [2^23, 2^24), where float32's last place is 1: every m is whole, and `rest` exact, at most 1/2 in size. And the bits
+// of two m, as integers, differ by what the m do: so the powers of two of the sum, whose exponents are whole, are put together from
+// bits, in two integer operations each, and 2^-rest is the cell's only exponential. Pairs are laid out as the level
+// engine's (level_pair.cuh), without strips. m is relative to a whole number of the lane's own, its reference, which is
+// renewed with every chunk, and every s is brought back to [1, 2) then. In between a number passes kSteps steps, which lead
+// through c columns and into the a-th lane below, a + c < kSteps: no more than kRows (a + 1) + c cells, each of which multiplies
+// it by at most 2^(1/2), over no more than C(kRows (a + 1) + c, c) 2^c paths. So s stays below 2^70, and above 2^-70.
+//
+// Where m is beyond the range, the last place may be 2, and the factor 2. In a lane that is in the table already that takes some of the
+// chunk's columns, for none adds more than kDeepestUnscaled, which leaves no more than three lanes to pass: s stays within 2^90. Where
+// lanes enter, m may rise from row to row; but then it has done so in the lane that enters in the chunk's last step, too.
 //
 // Steps add up to an error of the value of less than 2e-7 (n + m) gamma; a pair with a value so small that this counts is given up.
 // So is one that leaves the range of m, which is looked for after every chunk: an m of a row is too large then, or one from the lane
@@ -21,15 +27,20 @@
 
 namespace softdtw {
 
-// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to kMostOfS above it, which is log2(s) before one at
-// most.
-constexpr float kSteepLeast = 2097152, kSteepMost = 4194304, kSteepFloor = 2621440, kMostOfS = 64;
+// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to kMostOfS above it, or twice that: the most that
+// log2(s) is before one, in size.
+constexpr float kSteepLeast = 8388608, kSteepMost = 12058624, kSteepFloor = 10485760, kMostOfS = 90;
 constexpr float kDeepestFall = 8388608;  // references differ by less than 2^24, so that float32 holds what they differ by
 
-// 2^-a for |a| <= 1/8, to 7e-7, and to 9e-8 in the mean of all a: least squares.
-__device__ __forceinline__ float power_of_rest(float a) {
-  const float sum = DeviceMath<float>::fma(DeviceMath<float>::fma(a, -0.05544479f, 0.24033378f), a, -0.6931479f);
-  return DeviceMath<float>::fma(sum, a, 1.0f);
+// The smallest of three m, by their bits, which are in the order of the numbers.
+__device__ __forceinline__ float lowest_of(float a, float b, float c) {
+  return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
+
+// 2^(low - m), low <= m, or 0 below 2^-126. Bits of whole numbers in [2^23, 2^24) differ by what the numbers do.
+__device__ __forceinline__ float power_of_difference(float low, float m) {
+  const int difference = __viaddmax_s32(__float_as_int(low), -__float_as_int(m), -127);
+  return __int_as_float(difference * (1 << 23) + 0x3f800000);
 }
 
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
@@ -75,12 +86,12 @@ struct SteepCell {
   // The cost is in the unit of `scale`.
   __device__ __forceinline__
   SteepCell(const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, float cost, float scale) {
-    const float low = fminf(fminf(left_.m, diag_.m), up_.m);
+    const float low = lowest_of(left_.m, diag_.m, up_.m);
     m = DeviceMath<float>::fma(cost, scale, low);
-    rest = power_of_rest(DeviceMath<float>::fma(cost, scale, -(m - low)));
-    left = DeviceMath<float>::exp2(low - left_.m);
-    diag = DeviceMath<float>::exp2(low - diag_.m);
-    up = DeviceMath<float>::exp2(low - up_.m);
+    rest = DeviceMath<float>::exp2(DeviceMath<float>::fma(-cost, scale, m - low));
+    left = power_of_difference(low, left_.m);
+    diag = power_of_difference(low, diag_.m);
+    up = power_of_difference(low, up_.m);
   }
   __device__ __forceinline__ Entry<float> entry(
       const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_) const {

@@ -165,6 +165,8 @@ inline float __double2float_rz(double a) {
 inline unsigned __funnelshift_l(unsigned low, unsigned high, int by) {
   return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << by >> 32);
 }
+inline int __vimin3_s32(int a, int b, int c) { return std::min(a, std::min(b, c)); }
+inline int __viaddmax_s32(int a, int b, int c) { return std::max(a + b, c); }
 inline int __popc(unsigned a) { return __builtin_popcount(a); }
 inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
 template <class T>
