@@ -265,7 +265,7 @@ def test_windows_follow_the_alignment(patient_strips, engine, gammas):
         assert (found is None) == (expected is None)
         _, alignment = torchsoftdtw.soft_dtw_alignment(x.double(), y.double(), gamma)
         for actual, wanted, axis in zip(found[1:3], expected[1:3], (1, 0), strict=True) if found else ():
-            # What a window does not see of E is less than 2^-18, in every cell of a row or a column that it passes; it rests
+            # What a window does not see of E is less than 2^-18 in every cell of a row or a column that it passes; it rests
             # there no longer than what is seen.
             unseen = 2**-18 * alignment.sum(axis).max().item() * 2 * (x - y.T).abs().max().item()
             np.testing.assert_allclose(actual, wanted, atol=unseen, rtol=1e-5)

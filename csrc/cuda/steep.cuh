@@ -140,7 +140,7 @@ struct SteepState {
     up.m += above;
     if (pair.is_top_lane()) up.m = Unreachable<float>::value;
     if (kMayEnter && up.m < kSteepFloor && up.m > -kDeepestFall) {
-      fall(floorf(up.m - kSteepFloor));
+      fall(up.m - kSteepFloor);
       up.m = handed + above;
     }
     lowest_above = fminf(lowest_above, up.m);
@@ -167,7 +167,7 @@ struct SteepState {
       highest = fmaxf(highest, left[k].m);
     }
     const bool has_entered = highest < Unreachable<float>::value / 2;  // with all of its rows
-    const float by = has_entered ? floorf(lowest) - (kSteepFloor + kMostOfS) : 0;
+    const float by = has_entered ? lowest - (kSteepFloor + kMostOfS) : 0;
     highest = has_entered ? fmaxf(highest, highest - by) : kSteepFloor;
     is_exact = is_exact && highest < kSteepMost && lowest_above >= kSteepLeast;
     reference += static_cast<int>(by);
