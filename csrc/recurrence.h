@@ -43,14 +43,16 @@ struct Entry {
   T s;
 };
 
-// The shares of a cell's E that go to two of its three predecessors; the diagonal one gets the rest.
+// The shares of a cell's E that go to two of its three predecessors; the diagonal one gets the rest. So they must be rounded as the
+// quotients are: where one predecessor is all that counts its share is 1 and nothing else, or what is missing of it would add up
+// in the diagonal ones along a run of thousands of such cells.
 template <typename T>
 struct Weights {
   T up, left;
 };
 
-// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, reciprocal(T), round(T), min(T, T), max(T, T),
-// abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of any size.
+// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, divide(T, T, T), which is the Weights
+// that the first two are of the third, round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of any size.
 template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
   using Cell = Entry<T, M>;
@@ -104,9 +106,7 @@ struct SoftDtw {
     const T rest = second > T(0) ? second_factor : T(1);
     const T from_up = up.s * (second > T(0) ? T(1) : second_factor);
     const T sum = Math<T>::fma(both, rest, from_up);
-    const T inverse = Math<T>::reciprocal(sum);
-    weights.up = from_up * inverse;
-    weights.left = from_left * (rest * inverse);
+    weights = Math<T>::divide(from_up, from_left * rest, sum);
     return {Math<M>::min(m, up.m) + own.m, sum * own.s};
   }
 

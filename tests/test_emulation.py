@@ -323,6 +323,23 @@ def test_no_share_of_the_steep_engine_leaves_the_table(strips, engine):
         np.testing.assert_allclose(dx if m == 1 else -dy, slopes.ravel(), rtol=5e-7)
 
 
+@pytest.mark.parametrize("engine", ROBUST | STEEP)
+def test_no_share_leaks_along_a_rest(patient_strips, engine):
+    """Where one series rests, E of one column is 1 for long; what is missing of a share would add up in the next one."""
+    n, gamma = (16 * int(engine.split("_")[2]) if engine in STEEP else 1300), 0.002
+    for seed in range(12):
+        x, y = torch.zeros(n, 1), torch.cat([normal(4, 1, seed=seed).abs() + 1, torch.tensor([[0.2 + seed / 60], [0]])])
+        for rests, goes in ((x, y), (y, x)):
+            found = run(patient_strips, engine, gamma, x=rests, y=goes)
+            if found is None:
+                assert engine in STEEP
+                continue
+            pair = [z.float().double().requires_grad_() for z in (rests, goes)]
+            torchsoftdtw.soft_dtw(*pair, gamma).backward()
+            for actual, z in zip(found[1:3], pair, strict=True):
+                np.testing.assert_allclose(actual, numpy64(z.grad.ravel()), atol=2e-4, rtol=2e-5)
+
+
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
 @pytest.mark.parametrize("engine", LINEAR | LEVEL | STEEP)
 def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):

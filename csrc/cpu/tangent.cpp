@@ -26,7 +26,7 @@ struct HostMath {
     std::memcpy(&power, &bits, sizeof bits);
     return power;
   }
-  static T reciprocal(T a) { return T(1) / a; }
+  static Weights<T> divide(T a, T b, T by) { return {a / by, b / by}; }
   // Without a call into the library, which a processor of 2003 would need.
   static T round(T a) { return abs(a) < Whole<T>::limit ? (a + Whole<T>::rounder) - Whole<T>::rounder : a; }
   static T min(T a, T b) { return b < a ? b : a; }

@@ -29,10 +29,15 @@ struct DeviceMath<float> {
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
     return r;
   }
-  // One Newton step after the approximation: weights must sum to 1 without a bias, or E drifts along a long path.
+  // One Newton step after the approximation.
   __device__ static __forceinline__ float reciprocal(float a) {
     const float r = rough_reciprocal(a);
     return fmaf(fmaf(-a, r, 1.0f), r, r);
+  }
+  // A quotient's remainder makes good what the approximation is off by.
+  __device__ static __forceinline__ Weights<float> divide(float a, float b, float by) {
+    const float inverse = rough_reciprocal(by), x = a * inverse, y = b * inverse;
+    return {fmaf(fmaf(-x, by, a), inverse, x), fmaf(fmaf(-y, by, b), inverse, y)};
   }
   __device__ static __forceinline__ float sqrt(float a) {
     float r;
@@ -55,6 +60,10 @@ struct DeviceMath<double> {
     return whole == whole ? result : whole;
   }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
+  __device__ static __forceinline__ Weights<double> divide(double a, double b, double by) {
+    const double inverse = 1.0 / by;
+    return {a * inverse, b * inverse};
+  }
   __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
   __device__ static __forceinline__ double round(double a) { return rint(a); }
   __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }

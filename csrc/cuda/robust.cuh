@@ -212,9 +212,7 @@ template <typename T>
 __device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left, Weights<T>& weights) {
   const T from_left = left * terms.left, from_up = up * terms.up;
   const T sum = DeviceMath<T>::fma(diag, terms.diag, from_left) + from_up;
-  const T inverse = DeviceMath<T>::reciprocal(sum);
-  weights.up = from_up * inverse;
-  weights.left = from_left * inverse;
+  weights = DeviceMath<T>::divide(from_up, from_left, sum);
   return sum * terms.own;
 }
 

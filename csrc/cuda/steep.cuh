@@ -104,8 +104,7 @@ struct SteepCell {
     const float from_left = left_.s * left, from_up = up_.s * up;
     const float sum = DeviceMath<float>::fma(diag_.s, diag, from_left) + from_up;
     // The diagonal predecessor gets what the others leave, so no share is lost to rounding.
-    const float inverse = DeviceMath<float>::rough_reciprocal(sum);
-    weights = {from_up * inverse, from_left * inverse};
+    weights = DeviceMath<float>::divide(from_up, from_left, sum);
     return {m, sum * rest};
   }
 };
