@@ -109,3 +109,22 @@ def test_value_falls_below_dtw_by_less_than_the_number_of_paths_allows(kernel):
         value = run(kernel, x, y, gamma)[0][0]
         # There are fewer than 3^(N + M) paths.
         assert hard - gamma * 80 * np.log(3) <= value <= hard
+
+
+@cache
+def rest_of(dim):
+    """A few vectors, the last but one near the last, at which the other series rests; and the gradients of both."""
+    rest = torch.zeros(6, 12_000, dim, dtype=torch.float32)
+    goes = torch.cat([normal(6, 4, dim, seed=dim).abs() + 1, torch.zeros(6, 2, dim)], 1).float()
+    goes[:, 4, 0] = torch.linspace(0.2, 0.45, 6)
+    return rest, goes, oracle.soft_dtw(numpy64(rest), numpy64(goes), 0.002)[1:]
+
+
+@pytest.mark.parametrize("dim", [1, 3, 17])
+def test_no_share_of_e_leaks_where_a_series_rests(template, dim):
+    """E of one column is 1 for long there; what is missing of a share would add up in the next one."""
+    rest, goes, expected = rest_of(dim)
+    for pair, gradients in (((rest, goes), expected), ((goes, rest), expected[::-1])):
+        _, *actual = run(template, *pair, gamma=0.002)
+        for found, wanted in zip(actual, gradients, strict=True):
+            np.testing.assert_allclose(found, wanted, atol=2e-4, rtol=2e-5)
