@@ -43,16 +43,17 @@ struct Entry {
   T s;
 };
 
-// The shares of a cell's E that go to two of its three predecessors; the diagonal one gets the rest. So they must be rounded as the
-// quotients are: where one predecessor is all that counts its share is 1 and nothing else, or what is missing of it would add up
-// in the diagonal ones along a run of thousands of such cells.
+// The shares of a cell's E that go to two of its three predecessors; the diagonal one gets the rest. So they must be rounded as
+// quotients are: where one predecessor is all that counts its share is 1 and nothing else, or what is missing of it would add
+// up in the diagonal ones along a run of thousands of such cells.
 template <typename T>
 struct Weights {
   T up, left;
 };
 
-// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, divide(T, T, T), which is the Weights
-// that the first two are of the third, round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of any size.
+// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, divide(T, T, T), which is the Weights that the
+// first two are of the third, round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of
+// any size.
 template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
   using Cell = Entry<T, M>;

@@ -34,7 +34,7 @@ struct DeviceMath<float> {
     const float r = rough_reciprocal(a);
     return fmaf(fmaf(-a, r, 1.0f), r, r);
   }
-  // A quotient's remainder makes good what the approximation is off by.
+  // Quotients, whose remainders make good what the approximation is off by.
   __device__ static __forceinline__ Weights<float> divide(float a, float b, float by) {
     const float inverse = rough_reciprocal(by), x = a * inverse, y = b * inverse;
     return {fmaf(fmaf(-x, by, a), inverse, x), fmaf(fmaf(-y, by, b), inverse, y)};

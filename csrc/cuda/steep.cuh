@@ -1,25 +1,26 @@
 // The steep engine: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the level engine gives up,
 // whose entries fall by hundreds of binary orders a cell. No band, no penalty.
 //
-// As in robust (robust.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and what
-// rounding m loses goes to s. Of a cell with the predecessors d, u, l
+// As in robust (robust.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
+// what rounding m loses goes to s. Of a cell with the predecessors d, u, l
 //     low = min(m_d, m_u, m_l),   m = fl(low + cost),   rest = low + cost - m,
 //     s = (s_d 2^(low - m_d) + s_u 2^(low - m_u) + s_l 2^(low - m_l)) 2^-rest.
-// All m are in [2^23, 2^24), where float32's last place is 1: every m is whole, and `rest` exact, at most 1/2 in size. And the bits
-// of two m, as integers, differ by what the m do: so the powers of two of the sum, whose exponents are whole, are put together from
-// bits, in two integer operations each, and 2^-rest is the cell's only exponential. Pairs are laid out as the level
-// engine's (level_pair.cuh), without strips. m is relative to a whole number of the lane's own, its reference, which is
+// All m are in [2^23, 2^24), where float32's last place is 1: every m is whole, and `rest` exact, at most 1/2 in size. And the
+// bits of two m, as integers, differ by what the m do: so the powers of two of the sum, whose exponents are whole, are put
+// together from bits, in two integer operations each, and 2^-rest is the cell's only exponential. Pairs are laid out as the
+// level engine's (level_pair.cuh), without strips. m is relative to a whole number of the lane's own, its reference, which is
 // renewed with every chunk, and every s is brought back to [1, 2) then. In between a number passes kSteps steps, which lead
-// through c columns and into the a-th lane below, a + c < kSteps: no more than kRows (a + 1) + c cells, each of which multiplies
-// it by at most 2^(1/2), over no more than C(kRows (a + 1) + c, c) 2^c paths. So s stays below 2^70, and above 2^-70.
+// through c columns and into the a-th lane below, a + c < kSteps: no more than kRows (a + 1) + c cells, each of which
+// multiplies it by at most 2^(1/2), over no more than C(kRows (a + 1) + c, c) 2^c paths. So s stays below 2^70, and above 2^-70.
 //
-// Where m is beyond the range, the last place may be 2, and the factor 2. In a lane that is in the table already that takes some of the
-// chunk's columns, for none adds more than kDeepestUnscaled, which leaves no more than three lanes to pass: s stays within 2^90. Where
-// lanes enter, m may rise from row to row; but then it has done so in the lane that enters in the chunk's last step, too.
+// Where m is beyond the range, the last place may be 2, and the factor 2. In a lane that is in the table already that takes some
+// of the chunk's columns, for none adds more than kDeepestUnscaled, which leaves no more than three lanes to pass: s stays
+// within 2^90. Where lanes enter, m may rise from row to row; but then it has done so in the lane that enters in the chunk's
+// last step, too.
 //
-// Steps add up to an error of the value of less than 2e-7 (n + m) gamma; a pair with a value so small that this counts is given up.
-// So is one that leaves the range of m, which is looked for after every chunk: an m of a row is too large then, or one from the lane
-// above was too small at any time. An m that was too large in between, but is not any more, is of no account: a row's m
+// Steps add up to an error of the value of less than 2e-7 (n + m) gamma; a pair with a value so small that this counts is given
+// up. So is one that leaves the range of m, which is looked for after every chunk: an m of a row is too large then, or one from
+// the lane above was too small at any time. An m that was too large in between, but is not any more, is of no account: a row's m
 // falls in one step by far more than the 150 binary orders that float32 can add, or by so little that it is still too large.
 #pragma once
 
@@ -27,8 +28,8 @@
 
 namespace softdtw {
 
-// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to kMostOfS above it, or twice that: the most that
-// log2(s) is before one, in size.
+// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to twice kMostOfS above it, the most that log2(s) is
+// before one, in size.
 constexpr float kSteepLeast = 8388608, kSteepMost = 12058624, kSteepFloor = 10485760, kMostOfS = 90;
 constexpr float kDeepestFall = 8388608;  // references differ by less than 2^24, so that float32 holds what they differ by
 
