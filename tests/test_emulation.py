@@ -263,11 +263,9 @@ def test_windows_follow_the_alignment(patient_strips, engine, gammas):
         before = patient_strips.failures_of_windows()
         found, expected = (run(patient_strips, name, gamma, x=x, y=y) for name in (engine + "_in_windows", engine))
         assert (found is None) == (expected is None)
-        _, alignment = torchsoftdtw.soft_dtw_alignment(x.double(), y.double(), gamma)
-        for actual, wanted, axis in zip(found[1:3], expected[1:3], (1, 0), strict=True) if found else ():
-            # What a window does not see of E is less than 2^-18 in every cell of a row or a column that it passes; it rests
-            # there no longer than what is seen.
-            unseen = 2**-18 * alignment.sum(axis).max().item() * 2 * (x - y.T).abs().max().item()
+        for actual, wanted in zip(found[1:3], expected[1:3], strict=True) if found else ():
+            # What a window does not see of E is less than 2^-18.
+            unseen = 2**-18 * 2 * (x - y.T).abs().max().item()
             np.testing.assert_allclose(actual, wanted, atol=unseen, rtol=1e-5)
         return patient_strips.failures_of_windows() - before
 
@@ -297,20 +295,18 @@ def test_the_steep_engine_takes_noise(strips, engine):
 
 @pytest.mark.parametrize("engine", STEEP)
 def test_costly_first_columns_of_the_steep_engine(patient_strips, engine):
-    """Where lanes enter the table, m may rise from row to row, far beyond the range in which it is whole."""
-    n, gamma, taken = 16 * int(engine.split("_")[2]), 0.01, 0
+    """Where lanes enter the table, m may rise from row to row, far beyond the range in which it is whole, and fall."""
+    n, gamma = 16 * int(engine.split("_")[2]), 0.01
     x = normal(n, 1) / 8
-    for exponent in [2.0**k + 0.4 * 2 ** max(k - 20, 0) for k in range(8, 20)] + [1e5 + 0.5, 3e5 + 3, 1e6 + 7]:
+    for exponent in [2.0**k + 0.4 for k in range(6, 20)]:
         for columns in (1, 3):
             y = normal(n, 1, seed=1) / 8
             y[:columns] = (exponent * gamma * log(2)) ** 0.5
             found = run(patient_strips, engine, gamma, x=x, y=y, keeps=False)
-            if found is None:
+            if exponent > 10_000 and found is None:
                 continue
-            taken += 1
             value = torchsoftdtw.soft_dtw(x.float().double(), y.float().double(), gamma).item()
             assert found[0] == pytest.approx(value, rel=1e-6), (exponent, columns)
-    assert taken > 10
 
 
 @pytest.mark.parametrize("engine", STEEP)
@@ -327,6 +323,7 @@ def test_no_share_of_the_steep_engine_leaves_the_table(strips, engine):
 def test_no_share_leaks_along_a_rest(patient_strips, engine):
     """Where one series rests, E of one column is 1 for long; what is missing of a share would add up in the next one."""
     n, gamma = (16 * int(engine.split("_")[2]) if engine in STEEP else 1300), 0.002
+    taken = 0
     for seed in range(12):
         x, y = torch.zeros(n, 1), torch.cat([normal(4, 1, seed=seed).abs() + 1, torch.tensor([[0.2 + seed / 60], [0]])])
         for rests, goes in ((x, y), (y, x)):
@@ -334,10 +331,12 @@ def test_no_share_leaks_along_a_rest(patient_strips, engine):
             if found is None:
                 assert engine in STEEP
                 continue
+            taken += 1
             pair = [z.float().double().requires_grad_() for z in (rests, goes)]
             torchsoftdtw.soft_dtw(*pair, gamma).backward()
             for actual, z in zip(found[1:3], pair, strict=True):
                 np.testing.assert_allclose(actual, numpy64(z.grad.ravel()), atol=2e-4, rtol=2e-5)
+    assert taken > 6
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])

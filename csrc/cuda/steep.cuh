@@ -25,13 +25,13 @@
 #pragma once
 
 #include "level_sweep.cuh"
+#include "robust.cuh"
 
 namespace softdtw {
 
 // The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to twice kMostOfS above it, the most that log2(s) is
 // before one, in size.
 constexpr float kSteepLeast = 8388608, kSteepMost = 12058624, kSteepFloor = 10485760, kMostOfS = 90;
-constexpr float kDeepestFall = 8388608;  // references differ by less than 2^24, so that float32 holds what they differ by
 
 // The smallest of three m, by their bits, which are in the order of the numbers.
 __device__ __forceinline__ float lowest_of(float a, float b, float c) {
@@ -82,31 +82,23 @@ struct SteepWords {
 
 // A cell: what its cost and the m of its predecessors say, and then its entry.
 struct SteepCell {
-  float m, left, diag, up, rest;  // the powers of two of the sum, and 2^-rest
+  float m;
+  Terms<float> terms;
 
   // The cost is in the unit of `scale`.
   __device__ __forceinline__
-  SteepCell(const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, float cost, float scale) {
-    const float low = lowest_of(left_.m, diag_.m, up_.m);
+  SteepCell(const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale) {
+    const float low = lowest_of(left.m, diag.m, up.m);
     m = DeviceMath<float>::fma(cost, scale, low);
-    rest = DeviceMath<float>::exp2(DeviceMath<float>::fma(-cost, scale, m - low));
-    left = power_of_difference(low, left_.m);
-    diag = power_of_difference(low, diag_.m);
-    up = power_of_difference(low, up_.m);
+    terms = {
+        power_of_difference(low, left.m), power_of_difference(low, diag.m), power_of_difference(low, up.m),
+        DeviceMath<float>::exp2(DeviceMath<float>::fma(-cost, scale, m - low))};
   }
+  // `weights`, if given, become the shares of E that its predecessors get.
+  template <class... Shares>
   __device__ __forceinline__ Entry<float> entry(
-      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_) const {
-    const float both = DeviceMath<float>::fma(diag_.s, diag, left_.s * left);
-    return {m, DeviceMath<float>::fma(up_.s, up, both) * rest};
-  }
-  // The same, with the shares of E that its predecessors get.
-  __device__ __forceinline__ Entry<float> entry(
-      const Entry<float>& diag_, const Entry<float>& up_, const Entry<float>& left_, Weights<float>& weights) const {
-    const float from_left = left_.s * left, from_up = up_.s * up;
-    const float sum = DeviceMath<float>::fma(diag_.s, diag, from_left) + from_up;
-    // The diagonal predecessor gets what the others leave, so no share is lost to rounding.
-    weights = DeviceMath<float>::divide(from_up, from_left, sum);
-    return {m, sum * rest};
+      const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, Shares&... weights) const {
+    return {m, sum_of(terms, diag.s, up.s, left.s, weights...)};
   }
 };
 
@@ -139,7 +131,8 @@ struct SteepState {
     const float handed = up.m;
     up.m += above;
     if (pair.is_top_lane()) up.m = Unreachable<float>::value;
-    if (kMayEnter && up.m < kSteepFloor && up.m > -kDeepestFall) {
+    // Not if references differ by 2^24 or more, so that float32 holds what they differ by.
+    if (kMayEnter && up.m < kSteepFloor && up.m > 0) {
       fall(up.m - kSteepFloor);
       up.m = handed + above;
     }
