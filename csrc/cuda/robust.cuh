@@ -267,7 +267,19 @@ struct RobustFlow {
   T diag[S::kRows] = {};  // from the column to the right, row k: bound for row k - 1
   T handed = 0;           // from the lane's first row to the lane above, at the column of the step before
   T below_next = 0;       // lane 31: the first entry of the group of flows used before
+
+  // The largest of them; NaN if one is NaN.
+  __device__ __forceinline__ T most() const {
+    T most = greater(handed, below_next);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) most = greater(most, greater(left[k], diag[k]));
+    return most;
+  }
 };
+
+// What does not count of E, where it flows from stage to stage.
+template <typename T>
+constexpr T kLeftOut = sizeof(T) == 4 ? T(5.421011e-20) : T(2.938736e-39);  // 2^-64, 2^-128
 
 // (3), (4) with the normalised weights, `weights(k, t)`: a cell's E is what its three successors hand it. `below` is what the
 // strip below hands to lane 31 for columns one left of lane 31's (a group as stored). `cell(k, t, e)` sees every cell,

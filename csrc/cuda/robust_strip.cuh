@@ -110,6 +110,9 @@ __device__ void robust_forward_strip(
   }
 }
 
+// Backward. Stages into which all but nothing of E flows (kLeftOut) are left out: most of the table, where a path keeps to a part
+// of the columns of a strip. What is so left out of E anywhere is less than the number of the strip's rows and stages times that.
+//
 // What backward keeps of a stage in shared memory: the weights.
 template <class S>
 struct RobustStage {
@@ -140,16 +143,53 @@ __device__ void robust_backward_strip(
   const RobustStage<S> kept(threadIdx.y, lane);
 
   Tile tile(problem, extent, strip, job.pair, lane);
+  const T scale = gradient_scale(problem, gradient, job.pair);
   SinkOf<S, Tile> sink(
-      problem, gradient, extent, job.pair, lane, columns_of(around, extent), gradient_scale(problem, gradient, job.pair),
+      problem, gradient, extent, job.pair, lane, columns_of(around, extent), scale,
       flows.carries_of(job.row, job.strip, problem.dim));
   RobustFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
   const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
   const auto takes = [&](int chunk) { return below_group(chunk) >= 0 && below_group(chunk) < below_groups; };
+  const bool may_leave_out = isfinite(scale);
+  // What flows into the chunks from `first` on, before `end`, from below.
+  const auto inflow = [&](int first, int end) {
+    T most = 0;
+    const int first_group = max(below_group(first), 0), end_group = min(below_group(end), below_groups);
+    if (lane == kWarp - 1 && first_group < end_group) {
+      job.producer.wait(around.below.chunks - first_group);
+      for (int group = first_group; group < end_group; ++group) {
+        T below[S::kSteps];
+        load_group(flows.group(job.row, around.below, group), job.producer.is_near(), below);
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) most = greater(most, below[t]);
+      }
+    }
+    return most;
+  };
+  bool visited = false, left_out = false;  // any stage; the one before
   for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
     const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
+    const bool ends = around.end_chunk >= first_chunk && around.end_chunk < first_chunk + parts;
+    if (!ends && __all_sync(kAllLanes, may_leave_out && flow.most() < kLeftOut<T>) &&
+        __all_sync(kAllLanes, inflow(first_chunk, first_chunk + parts) < kLeftOut<T>)) {
+      if (visited && !left_out) sink.put_away(Place<S>(strip, extent, first_chunk + parts, lane));
+      left_out = true;
+      flow = RobustFlow<S>();
+#pragma unroll 1
+      for (int chunk = first_chunk; chunk < first_chunk + parts; ++chunk) {
+        sink.leave_out(Place<S>(strip, extent, chunk, lane));
+        if (lane == 0 && !around.is_first && chunk < strip.groups())
+#pragma unroll
+          for (int t = 0; t < S::kSteps; ++t) flows.group(job.row, strip, chunk)[t] = 0;
+      }
+      __syncwarp();
+      if (lane == 0) job.publish(progress_of(job.round, strip.chunks - first_chunk));
+      continue;
+    }
+    if (left_out) sink.take_up(Place<S>(strip, extent, first_chunk + parts - 1, lane));
+    left_out = false;
     tile.fetch(Place<S>(strip, extent, first_chunk, lane));
     RobustState<S> state;
     if (stage > 0) {
@@ -216,12 +256,13 @@ __device__ void robust_backward_strip(
         sweep_robust_reversed<true, S>(
             weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
             around.end_time % S::kSteps, below, flow, cell, column);
-      sink.end(place, chunk == last_chunk);
+      sink.end(place, !visited);
+      visited = true;
       __syncwarp();
       if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
     }
   }
-  sink.finish(strip, extent);
+  sink.finish(strip, extent, visited);
 }
 
 }  // namespace softdtw

@@ -60,7 +60,16 @@ __device__ __forceinline__ void divide_by_costs(
 
 // Which columns' sums of dy a chunk takes over from the strip below, and which it leaves for the strip above or for good.
 struct Columns {
-  int taken_from, taken_to, left_to;
+  int taken_from, taken_to, left_from, left_to;
+
+  // Whether a lane has a sum for a column that the lanes above it go on adding to.
+  __device__ __forceinline__ bool in_transit(int lane, int j) const { return lane > 0 && j >= left_from && j < left_to; }
+  // The column that lane 31 meets in step `lane` of a chunk in which the lane's own first column is `first`.
+  __device__ __forceinline__ static int entering(int lane, int first) { return first + 2 * lane - (kWarp - 1); }
+  // Whether the strip below has left nothing in a column.
+  __device__ __forceinline__ bool are_new(int j) const {
+    return j >= left_from && j < left_to && !(j >= taken_from && j < taken_to);
+  }
 };
 
 // (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes. `share` maps x - y to the part of dC/dx that
@@ -69,7 +78,7 @@ struct Columns {
 template <class S, class Share>
 __device__ __forceinline__ void accumulate_series(
     const SeriesTile<S>& series, const Gradient<typename S::Scalar>& gradient, const Extent& extent, int64_t pair, int lane,
-    const Place<S>& place, bool first_visit, const Columns& columns_of, typename S::Scalar scale,
+    const Place<S>& place, bool first_visit, bool has_carries, const Columns& columns_of, typename S::Scalar scale,
     const typename S::Scalar (&alignment)[S::kRows][S::kSteps], typename S::Scalar& carry, typename S::Scalar* carries,
     Share&& share_of) {
   using T = typename S::Scalar;
@@ -98,7 +107,7 @@ __device__ __forceinline__ void accumulate_series(
     }
     if (dy != nullptr) {
       T* const line = dy + d * gradient.y.column_stride;
-      T sum = series.dim == 1 ? carry : (first_visit ? T(0) : carries[d * kWarp + lane]);
+      T sum = series.dim == 1 ? carry : (has_carries ? carries[d * kWarp + lane] : T(0));
       T from_below[S::kSteps];
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t)
@@ -132,6 +141,10 @@ __device__ __forceinline__ void store_alignment(
 
 // Takes the E of a tile cell by cell, from right to left, and column by column, and leaves the gradients. Univariate: sums
 // in registers, for squared differences. `scale` is what E times the tile's difference is multiplied by.
+//
+// Chunks in which E is 0 may be left out, by leave_out() in their place. Before them, if any was not, put_away() puts the sums
+// on their way up the lanes where they would have arrived, which is where they belong if nothing is added; after them
+// take_up() goes on with what is there. Their places are those of the chunk before and of the one after.
 template <class S>
 struct UnivariateSink {
   using T = typename S::Scalar;
@@ -182,7 +195,18 @@ struct UnivariateSink {
     if (t < left_to) line[t] = carry;
   }
   __device__ __forceinline__ void end(const Place<S>&, bool) {}
-  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent) {
+  __device__ __forceinline__ void put_away(const Place<S>& place) {
+    if (dy != nullptr && columns.in_transit(lane, place.column)) dy[place.column] = carry;
+  }
+  __device__ __forceinline__ void take_up(const Place<S>& place) {
+    const int j = place.column + S::kSteps;
+    carry = dy != nullptr && columns.in_transit(lane, j) ? __ldcg(dy + j) : T(0);
+  }
+  __device__ __forceinline__ void leave_out(const Place<S>& place) {
+    const int j = columns.entering(lane, place.column);
+    if (dy != nullptr && lane < S::kSteps && columns.are_new(j)) dy[j] = 0;
+  }
+  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent, bool) {
     const int row = strip.first_row + lane * S::kRows;
     if (dx == nullptr) return;
 #pragma unroll
@@ -205,6 +229,7 @@ struct DenseSink {
   const T scale;
   T* const carries;
   T alignment[S::kRows][S::kSteps], carry = 0;
+  bool has_carries = false;
 
   __device__ DenseSink(
       const Problem<T>& problem_, const Gradient<T>& gradient_, const Extent& extent_, int64_t pair_, int lane_,
@@ -233,14 +258,60 @@ struct DenseSink {
     const SeriesTile<S> series(problem, extent, place, pair);
     const auto accumulate = [&](auto share) {
       accumulate_series(
-          series, gradient, extent, pair, lane, place, first_visit, columns, scale, alignment, carry, carries, share);
+          series, gradient, extent, pair, lane, place, first_visit, has_carries, columns, scale, alignment, carry, carries,
+          share);
     };
     if (problem.cost == Cost::kCityblock)
       accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });
     else
       accumulate([](T difference) { return difference; });
+    has_carries = true;
   }
-  __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
+  __device__ __forceinline__ void put_away(const Place<S>& place) {
+    if (!columns.in_transit(lane, place.column)) return;
+    for_each_line([&](T* line, int64_t d) { line[place.column] = problem.dim == 1 ? carry : carries[d * kWarp + lane]; });
+  }
+  __device__ __forceinline__ void take_up(const Place<S>& place) {
+    const int j = place.column + S::kSteps;
+    const bool is_there = columns.in_transit(lane, j);
+    for_each_line([&](T* line, int64_t d) {
+      const T sum = is_there ? __ldcg(line + j) : T(0);
+      if (problem.dim == 1)
+        carry = sum;
+      else
+        carries[d * kWarp + lane] = sum;
+    });
+    has_carries = true;
+  }
+  __device__ __forceinline__ void leave_out(const Place<S>& place) {
+    if (gradient.cost.data != nullptr) {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) alignment[k][t] = 0;
+      return store_alignment(gradient, extent, pair, place, T(1), alignment);
+    }
+    const int j = columns.entering(lane, place.column);
+    if (lane < S::kSteps && columns.are_new(j)) for_each_line([&](T* line, int64_t) { line[j] = 0; });
+  }
+  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent, bool visited) {
+    if (visited || gradient.x.data == nullptr) return;
+    T* const dx = gradient.x.pair(pair).data;
+    const int row = strip.first_row + lane * S::kRows;
+    for (int64_t d = 0; d < problem.dim; ++d)
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+        if (row + k < extent.n) dx[d * gradient.x.column_stride + row + k] = 0;
+  }
+
+ private:
+  // Of dy, if it is summed up here.
+  template <class Visit>
+  __device__ __forceinline__ void for_each_line(Visit&& visit) const {
+    if (gradient.y.data == nullptr) return;
+    T* const dy = gradient.y.pair(pair).data;
+    for (int64_t d = 0; d < problem.dim; ++d) visit(dy + d * gradient.y.column_stride, d);
+  }
 };
 
 template <class S, class Tile>
@@ -254,7 +325,7 @@ template <class S>
 __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, const Extent& extent) {
   return {
       around.is_last ? extent.m : around.below.first_column, around.is_last ? 0 : around.below.end_column,
-      around.strip.end_column};
+      around.strip.first_column, around.strip.end_column};
 }
 
 // What E times the difference is multiplied by. A pair whose value is not a number has no gradient either.

@@ -201,7 +201,7 @@ __device__ void team_backward(
   // Sums of dy that the strip above goes on adding to need not be stored.
   const bool stores = around.is_first || around.above.end_column < strip.end_column;
   SinkOf<S, Tile> sink(
-      problem, gradient, extent, pair, lane, Columns{0, 0, stores ? strip.end_column : 0},
+      problem, gradient, extent, pair, lane, Columns{0, 0, 0, stores ? strip.end_column : 0},
       gradient_scale(problem, gradient, pair), nullptr);
   RobustFlow<S> flow;
   T sum_next = 0;
@@ -260,7 +260,7 @@ __device__ void team_backward(
     stages.used[buffer].arrive();
   }
   below_ring.skip(taken, below_groups);
-  sink.finish(strip, extent);
+  sink.finish(strip, extent, true);
 }
 
 }  // namespace softdtw
