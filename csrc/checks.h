@@ -120,6 +120,7 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
 // The order in which a kernel reads series and writes their gradients: neighbours in time next to each other in memory, or the
 // numbers of a vector.
 enum class Order { kDimensionMajor, kVectors };
+enum class Pass { kForward, kBackward };
 
 // The gradient of a (B, L, D) series. Products of many dimensions add up in it, from zeros.
 inline Tensor new_series_gradient(const Tensor& series, Order order, bool ragged) {

@@ -4,7 +4,7 @@
 //   int64_t saved_bytes<T>(problem, plan)                          what forward saves for backward
 //   void forward<T>(problem, plan, T* value, void* saved, like)    saved is null where nothing is to be kept
 //   void backward<T>(problem, plan, gradient, const void* saved, like)
-//   Order order(series, cost, plan)                                the order in which the kernel reads the series
+//   Order order(series, cost, plan, pass)                          the order in which the kernel reads the series
 //   Tensor arrange(series, order)                                  the series in the strides that the kernels read best
 // `like` is an input tensor: its device is the one to run on and to take scratch memory from.
 #pragma once
@@ -60,7 +60,7 @@ struct EntryPoints {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
       const Plan plan = {kernel, rows_per_thread};
-      const Order order = Backend::order(x, cost_from_name(cost), plan);
+      const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kForward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
           x_view, y_view, cost_from_name(cost),
@@ -76,7 +76,7 @@ struct EntryPoints {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
       const Plan plan = {kernel, rows_per_thread};
-      const Order order = Backend::order(x, cost_from_name(cost), plan);
+      const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kBackward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
       const auto problem = problem_from_series<T>(
           x_view, y_view, cost_from_name(cost),

@@ -109,6 +109,15 @@ def penalised(penalty, bandwidth):
     return Case(*growing(3, 75, 70), (0.02, 0.3, 1.0), options)
 
 
+def two_corridors(n, m, dim):
+    """Series whose likely paths go along the table's left and lower edges, and as many along the upper and right ones.
+
+    In the strips between, E counts at both ends and nowhere else.
+    """
+    x, y = (flat((1, side), (length - 2, 3 - side), (1, side)) for length, side in ((n, 3), (m, 0)))
+    return Case(x.expand(-1, -1, dim), y.expand(-1, -1, dim), (0.3, 1.0))
+
+
 STRADDLE = (0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0)
 RISE = flat((3, 4), (37, 0))
 CASES = {
@@ -180,6 +189,16 @@ CASES = {
     "left_and_bottom": lambda: Case(matrix_along(140, 150, "left", "bottom"), None, BORDER),
     "all_edges": lambda: Case(matrix_along(150, 140, "top", "left", "bottom", "right"), None, BORDER),
     "staircase": lambda: Case(staircase(150, 140, 30), None, BORDER),
+    # Long enough for backward to leave out what E does not reach.
+    "two_corridors": lambda: two_corridors(300, 420, 1),
+    "two_corridors_in_two_dimensions": lambda: two_corridors(200, 420, 2),
+    "long_noise": lambda: Case(noise(1, 330, 1), noise(1, 440, 1, seed=2), (0.1, 1.0)),
+    "long_noise_ragged": lambda: Case(
+        noise(3, 280, 2), noise(3, 420, 2, seed=2), (1.0,), {"x_lengths": [280, 70, 200], "y_lengths": [420, 400, 290]}
+    ),
+    "long_noise_band": lambda: Case(
+        noise(1, 380, 1), noise(1, 400, 1, seed=2), (0.3, 1.0), {"bandwidth": 150, "warp_penalty": 0.1}
+    ),
     "negative_costs": lambda: Case(torch.cat([noise(1, 90, 80) * 10**k for k in range(4)]), None, (0.3, 1.0)),
     "infinite_costs": lambda: Case(with_holes(noise(2, 90, 80).square(), 0.1), None, (0.01, 0.3, 1.0)),
     "infinite_and_negative_costs": lambda: Case(with_holes(noise(2, 90, 80), 0.4), None, (0.01, 1.0)),

@@ -27,16 +27,21 @@ OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LO
 # In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
-    (1, (*OF_ONE_DIM, (ANY, 1536))),
-    (2, ((384, 176), (ANY, 288))),
-    (5, ((384, 384), (STENCIL_LONGEST, 1536), (ANY, NEVER))),
-    (MANY_DIMS - 1, ((256, 1536), (ANY, NEVER))),
+    (1, (*OF_ONE_DIM, (ANY, 208))),
+    (2, ((384, 192), (ANY, 176))),
+    (5, ((384, 352), (STENCIL_LONGEST, 288), (ANY, 352))),
+    (MANY_DIMS - 1, ((128, 800), (256, 1280), (STENCIL_LONGEST, 1024), (ANY, 1536))),
     (ANY, OF_MANY_DIMS),
 )
-# ... and without them,
+# ... and without them, where stencil reads few dimensions vector by vector (csrc/cuda/few_tile.cuh),
+FEW_DIMS = 8
 OF_VALUES = (
     (1, (*OF_ONE_DIM, (ANY, 288))),
-    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(PRODUCT_DIMS["tiled"], MANY_DIMS)),
+    (2, ((255, 320), (ANY, 184))),
+    (3, ((256, 208), (ANY, 192))),
+    (4, ((ANY, 144),)),
+    (FEW_DIMS, ((256, 160), (ANY, 212))),
+    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(FEW_DIMS + 1, MANY_DIMS)),
     (ANY, OF_MANY_DIMS),
 )
 # and of other costs, ready-made ones among them.
@@ -151,8 +156,10 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclid
     if dtype == torch.float64:
         return FLOAT64_ROWS
     if kernel == "stencil":
+        if cost == "sqeuclidean" and dim > 1:
+            return _rows_of_vectors(n, batch, dim, gradient)
         # A tile of costs takes registers.
-        if cost == MATRIX or (not gradient and (cost != "sqeuclidean" or dim > 1)):
+        if cost == MATRIX or (not gradient and cost != "sqeuclidean"):
             return 2
         at_once = n <= 2 * WARP * STENCIL_WARPS and batch < FEW_PAIRS
         return 2 if at_once or n <= TWO_ROWS_LONGEST else 4
@@ -160,6 +167,14 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclid
         return 2
     strips = batch * ((n + 4 * WARP - 1) // (4 * WARP))
     return 4 if strips >= (TILED_FOUR_ROWS_ALONE if batch == 1 else TILED_FOUR_ROWS) else 2
+
+
+def _rows_of_vectors(n, batch, dim, gradient):
+    if gradient:  # Where E does not count is left out, and less of it is missed by small strips.
+        full = batch >= 2 * FEW_PAIRS if n <= 128 else n <= 256 and FEW_PAIRS <= batch < 2 * FEW_PAIRS
+        return 4 if full else 2
+    # Up to four numbers of a vector are held for four rows. Three are read one by one.
+    return 4 if dim == 3 or (dim == 4 and (n > 256 or batch >= 2 * FEW_PAIRS)) else 2
 
 
 def by_products(kernel, cost, dim, dtype):

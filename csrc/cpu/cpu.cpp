@@ -52,7 +52,7 @@ void rest(int64_t round) {
 }
 
 struct CpuBackend {
-  static Order order(const Tensor&, Cost, const Plan&) { return Order::kDimensionMajor; }
+  static Order order(const Tensor&, Cost, const Plan&, Pass) { return Order::kDimensionMajor; }
   static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides
 
   static void check(const Plan& plan) {

@@ -23,14 +23,16 @@ Variant<T> variant_of(const Plan& plan) {
 }
 
 struct CudaBackend {
-  static Order order(const Tensor& series, Cost cost, const Plan& plan) {
-    const bool products = series.scalar_type() == ScalarType::Float && series.dim() == 3 &&
-                          by_products(cost, series.size(2), variant_of<float>(plan).product_dims);
-    return products ? Order::kVectors : Order::kDimensionMajor;
+  static Order order(const Tensor& series, Cost cost, const Plan& plan, Pass pass) {
+    if (series.scalar_type() != ScalarType::Float || series.dim() != 3) return Order::kDimensionMajor;
+    const Variant<float> variant = variant_of<float>(plan);
+    const int64_t dim = series.size(2);
+    const bool few = pass == Pass::kForward && variant.has_few_dims && is_few(cost, dim, plan.rows_per_thread);
+    return few || by_products(cost, dim, variant.product_dims) ? Order::kVectors : Order::kDimensionMajor;
   }
 
   // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words. Or vector
-  // by vector, for the kernel that reads several numbers of one at once.
+  // by vector, for those that read several numbers of one at once.
   static Tensor arrange(const Tensor& series, Order order) {
     if (series.dim() != 3 || series.size(2) == 1) return series;
     if (order == Order::kVectors) return series.stride(2) == 1 ? series : torch::stable::contiguous(series);

@@ -85,10 +85,6 @@ int strips_of_block(int64_t strips) {
 }
 inline int64_t product_groups(const Sizes<ProductShape>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
 
-inline bool reads_fours(const Problem<float>& problem) {
-  return reads_fours(problem.x, problem.dim) && reads_fours(problem.y, problem.dim);
-}
-
 // Calls launch(kFew, kFours), which are types. kMayBeFew: problems of few dimensions are among those that come.
 template <bool kMayBeFew, class Launch>
 cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) {

@@ -1,4 +1,5 @@
-// Squared Euclidean costs of float32 series of more than one dimension: what stencil and tiled hand on to product.cu.
+// Squared Euclidean costs of float32 series of more than one dimension: what stencil and tiled hand on to product.cu, and
+// what stencil sweeps forward vector by vector.
 #pragma once
 
 #include "variant.h"
@@ -8,6 +9,16 @@ namespace softdtw {
 // From so many dimensions on: with many short pairs, which are stencil's, the sweep's own costs stay faster for longer.
 // Mirrored in torchsoftdtw/selection.py.
 constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 2;
+
+// Up to so many dimensions a lane of product.cu can hold the vectors of its two rows.
+constexpr int kFewDims = 8;
+
+// Up to so many dimensions stencil's forward pass computes costs from vectors that lanes hold (few_tile.cuh), by rows a lane.
+constexpr int few_dims(int rows) { return rows == 2 ? 8 : 4; }
+
+inline bool is_few(Cost cost, int64_t dim, int64_t rows) {
+  return cost == Cost::kSqEuclidean && dim > 2 && dim <= few_dims(static_cast<int>(rows));
+}
 
 inline bool by_products(Cost cost, int64_t dim, int64_t least) {
   return cost == Cost::kSqEuclidean && dim >= least && dim < int64_t{1} << 30;

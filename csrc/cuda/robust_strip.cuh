@@ -110,9 +110,8 @@ __device__ void robust_forward_strip(
   }
 }
 
-// Backward. Stages into which all but nothing of E flows (kLeftOut) are left out: most of the table, where a path keeps to a part
-// of the columns of a strip. What is so left out of E anywhere is less than the number of the strip's rows and stages times that.
-//
+constexpr int kFewestToLeaveOut = 32;  // chunks of a strip
+
 // What backward keeps of a stage in shared memory: the weights.
 template <class S>
 struct RobustStage {
@@ -128,6 +127,9 @@ struct RobustStage {
   }
 };
 
+// Stages are left out where less than kLeftOut of E flows into each of their cells, from the right or from below: most of a long
+// strip, since likely paths meet few of its columns. Nothing else makes E count there, but the pair's last cell. What is so left
+// out are less than 2^8 such flows a chunk: E anywhere is too small by less than 2^-29 in a table of 2^36 cells.
 template <class S, class Tile>
 __device__ void robust_backward_strip(
     const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
@@ -152,7 +154,8 @@ __device__ void robust_backward_strip(
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
   const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
   const auto takes = [&](int chunk) { return below_group(chunk) >= 0 && below_group(chunk) < below_groups; };
-  const bool may_leave_out = isfinite(scale);
+  // In a short strip E counts everywhere. A pair without a gradient gets NaN wherever it is looked for.
+  const bool may_leave_out = strip.chunks >= kFewestToLeaveOut && isfinite(scale);
   // What flows into the chunks from `first` on, before `end`, from below.
   const auto inflow = [&](int first, int end) {
     T most = 0;
@@ -172,7 +175,7 @@ __device__ void robust_backward_strip(
   for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
     const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
     const bool ends = around.end_chunk >= first_chunk && around.end_chunk < first_chunk + parts;
-    if (!ends && __all_sync(kAllLanes, may_leave_out && flow.most() < kLeftOut<T>) &&
+    if (may_leave_out && !ends && __all_sync(kAllLanes, flow.most() < kLeftOut<T>) &&
         __all_sync(kAllLanes, inflow(first_chunk, first_chunk + parts) < kLeftOut<T>)) {
       if (visited && !left_out) sink.put_away(Place<S>(strip, extent, first_chunk + parts, lane));
       left_out = true;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engines.cuh"
+#include "few_tile.cuh"
 #include "level.h"
 #include "strip_variant.h"
 
@@ -123,6 +124,18 @@ cudaError_t launch_backward(
       problem, gradient, kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
 }
 
+// As with_tile, for forward, where series of few dimensions have tiles of their own.
+template <class S, class Launch>
+cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
+  if constexpr (sizeof(typename S::Scalar) == 4)
+    if (is_few(problem.cost, problem.dim, S::kRows)) {
+      constexpr int kGroups = few_dims(S::kRows) / 4;
+      return reads_fours(problem) ? launch(static_cast<FewTile<S, kGroups, true>*>(nullptr))
+                                  : launch(static_cast<FewTile<S, kGroups, false>*>(nullptr));
+    }
+  return with_tile<S>(problem, launch);
+}
+
 template <class S>
 struct Stencil {
   using T = typename S::Scalar;
@@ -167,7 +180,7 @@ struct Stencil {
       const cudaError_t error = try_forward(problem, value, saved, scratch, verdicts, stream);
       if (error != cudaSuccess) return error;
     }
-    return with_tile<S>(problem, [&](auto tile) {
+    return with_forward_tile<S>(problem, [&](auto tile) {
       using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
       // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are many.
       return launch_forward<Engine>(
@@ -201,7 +214,9 @@ struct Stencil {
 
 template <typename T>
 Variant<T> stencil_variant() {
-  return strip_variant<T, Stencil, kStencilProductDims>("stencil");
+  Variant<T> variant = strip_variant<T, Stencil, kStencilProductDims>("stencil");
+  variant.has_few_dims = true;
+  return variant;
 }
 template Variant<float> stencil_variant<float>();
 template Variant<double> stencil_variant<double>();

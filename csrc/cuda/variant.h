@@ -11,6 +11,7 @@ template <typename T>
 struct Variant {
   const char* name;
   int64_t product_dims = INT64_MAX;  // from so many dimensions on, squared Euclidean costs are product.cu's
+  bool has_few_dims = false;         // whether forward reads few of them vector by vector (few_tile.cuh)
   bool (*supports_rows)(int rows_per_thread);
   int64_t (*saved_bytes)(const Problem<T>&, int rows_per_thread);
   int64_t (*forward_scratch_bytes)(const Problem<T>&, int rows_per_thread, bool save);
