@@ -84,14 +84,19 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   problem.warp_penalties = number_per_pair(options.warp_penalties, problem.batch, like, "warp_penalties");
 }
 
-template <typename T>
-Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
+// What holds of series however a kernel wants them arranged.
+inline void check_series(const Tensor& x, const Tensor& y) {
   STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
   STD_TORCH_CHECK(
       x.size(0) == y.size(0) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
       ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
   STD_TORCH_CHECK(
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
+}
+
+template <typename T>
+Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
+  check_series(x, y);
   Problem<T> problem;
   problem.cost = cost;
   problem.x = view<T>(x);
@@ -118,8 +123,8 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
 }
 
 // The order in which a kernel reads series and writes their gradients: neighbours in time next to each other in memory, or the
-// numbers of a vector.
-enum class Order { kDimensionMajor, kVectors };
+// numbers of a vector; in forward also with zeros behind them, four by four.
+enum class Order { kDimensionMajor, kVectors, kFours };
 enum class Pass { kForward, kBackward };
 
 // The gradient of a (B, L, D) series. Products of many dimensions add up in it, from zeros.

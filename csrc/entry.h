@@ -59,6 +59,7 @@ struct EntryPoints {
       std::string cost, std::string kernel, int64_t rows_per_thread, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
+      check_series(x, y);
       const Plan plan = {kernel, rows_per_thread};
       const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kForward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
@@ -75,6 +76,7 @@ struct EntryPoints {
       double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
+      check_series(x, y);
       const Plan plan = {kernel, rows_per_thread};
       const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kBackward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);

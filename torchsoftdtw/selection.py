@@ -33,15 +33,14 @@ OF_GRADIENTS = (
     (MANY_DIMS - 1, ((128, 800), (256, 1280), (STENCIL_LONGEST, 1024), (ANY, 1536))),
     (ANY, OF_MANY_DIMS),
 )
-# ... and without them, where stencil reads few dimensions vector by vector (csrc/cuda/few_tile.cuh),
-FEW_DIMS = 8
+# ... and without them,
 OF_VALUES = (
     (1, (*OF_ONE_DIM, (ANY, 288))),
     (2, ((255, 320), (ANY, 184))),
-    (3, ((256, 208), (ANY, 192))),
     (4, ((ANY, 144),)),
-    (FEW_DIMS, ((256, 160), (ANY, 212))),
-    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(FEW_DIMS + 1, MANY_DIMS)),
+    (6, ((255, 432), (ANY, 226))),
+    (8, ((256, 160), (ANY, 212))),
+    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(9, MANY_DIMS)),
     (ANY, OF_MANY_DIMS),
 )
 # and of other costs, ready-made ones among them.
@@ -170,11 +169,11 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclid
 
 
 def _rows_of_vectors(n, batch, dim, gradient):
-    if gradient:  # Where E does not count is left out, and less of it is missed by small strips.
+    if gradient:  # Where E does not count is left out, and strips of fewer rows leave out more.
         full = batch >= 2 * FEW_PAIRS if n <= 128 else n <= 256 and FEW_PAIRS <= batch < 2 * FEW_PAIRS
         return 4 if full else 2
-    # Up to four numbers of a vector are held for four rows. Three are read one by one.
-    return 4 if dim == 3 or (dim == 4 and (n > 256 or batch >= 2 * FEW_PAIRS)) else 2
+    # A lane can hold the vectors of four rows if they have four numbers (csrc/cuda/few_tile.cuh), else a tile of costs.
+    return 4 if dim in (3, 4) and (n > 256 or batch >= 2 * FEW_PAIRS) else 2
 
 
 def by_products(kernel, cost, dim, dtype):

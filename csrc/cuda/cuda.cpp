@@ -27,14 +27,23 @@ struct CudaBackend {
     if (series.scalar_type() != ScalarType::Float || series.dim() != 3) return Order::kDimensionMajor;
     const Variant<float> variant = variant_of<float>(plan);
     const int64_t dim = series.size(2);
-    const bool few = pass == Pass::kForward && variant.has_few_dims && is_few(cost, dim, plan.rows_per_thread);
-    return few || by_products(cost, dim, variant.product_dims) ? Order::kVectors : Order::kDimensionMajor;
+    if (pass == Pass::kForward && variant.has_few_dims && is_few(cost, dim, plan.rows_per_thread)) return Order::kFours;
+    return by_products(cost, dim, variant.product_dims) ? Order::kVectors : Order::kDimensionMajor;
   }
 
   // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words. Or vector
   // by vector, for those that read several numbers of one at once.
   static Tensor arrange(const Tensor& series, Order order) {
     if (series.dim() != 3 || series.size(2) == 1) return series;
+    if (order == Order::kFours) {
+      if (series.size(2) % 4 != 0) return torch::stable::pad(series, {0, 4 - series.size(2) % 4});
+      const auto is_ready = [](const Tensor& tensor) {
+        return tensor.stride(2) == 1 && reads_fours(view<float>(tensor), tensor.size(2));
+      };
+      if (is_ready(series)) return series;
+      const Tensor packed = torch::stable::contiguous(series);
+      return is_ready(packed) ? packed : torch::stable::clone(packed);
+    }
     if (order == Order::kVectors) return series.stride(2) == 1 ? series : torch::stable::contiguous(series);
     if (series.stride(1) == 1) return series;
     return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);

@@ -8,8 +8,8 @@
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers.
-template <class S, int kGroups, bool kFours>
+// Of vectors of up to four times kGroups numbers, which are read four at a time.
+template <class S, int kGroups>
 class FewTile {
   const Vectors columns;
   float4 rows[S::kRows][kGroups];
@@ -26,7 +26,7 @@ class FewTile {
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
       for (int i = 0; i < kGroups; ++i)
-        rows[k][i] = load_four<kFours>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
+        rows[k][i] = load_four<true>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) {
@@ -39,7 +39,7 @@ class FewTile {
       if (i > 0 && 4 * i >= columns.dim) continue;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {
-        const float4 four = load_four<kFours>(columns.at(max(place.column + t, 0)), 4 * i, columns.dim);
+        const float4 four = load_four<true>(columns.at(max(place.column + t, 0)), 4 * i, columns.dim);
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_square(rows[k][i] - four, costs[k][t]);
       }

@@ -2,6 +2,8 @@
 // what stencil sweeps forward vector by vector.
 #pragma once
 
+#include <cstdint>
+
 #include "variant.h"
 
 namespace softdtw {
@@ -13,15 +15,26 @@ constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 2;
 // Up to so many dimensions a lane of product.cu can hold the vectors of its two rows.
 constexpr int kFewDims = 8;
 
-// Up to so many dimensions stencil's forward pass computes costs from vectors that lanes hold (few_tile.cuh), by rows a lane.
-constexpr int few_dims(int rows) { return rows == 2 ? 8 : 4; }
+// Up to so many dimensions stencil's forward pass computes costs from vectors that lanes hold (few_tile.cuh), by rows a lane,
+// where no more than one number of four is padding.
+constexpr int few_dims(int64_t rows) { return rows == 2 ? 8 : 4; }
 
 inline bool is_few(Cost cost, int64_t dim, int64_t rows) {
-  return cost == Cost::kSqEuclidean && dim > 2 && dim <= few_dims(static_cast<int>(rows));
+  return cost == Cost::kSqEuclidean && dim <= few_dims(rows) && (dim % 4 == 0 || dim % 4 == 3);
 }
 
 inline bool by_products(Cost cost, int64_t dim, int64_t least) {
   return cost == Cost::kSqEuclidean && dim >= least && dim < int64_t{1} << 30;
+}
+
+// Whether vectors can be read four numbers at a time.
+inline bool reads_fours(const View<const float>& series, int64_t dim) {
+  return reinterpret_cast<uintptr_t>(series.data) % 16 == 0 && series.row_stride % 4 == 0 && series.batch_stride % 4 == 0 &&
+         dim % 4 == 0;
+}
+
+inline bool reads_fours(const Problem<float>& problem) {
+  return reads_fours(problem.x, problem.dim) && reads_fours(problem.y, problem.dim);
 }
 
 struct Products {

@@ -1,8 +1,6 @@
 // Series of float32 whose vectors are read four numbers at a time.
 #pragma once
 
-#include <cstdint>
-
 #include "math.cuh"
 
 namespace softdtw {
@@ -18,23 +16,13 @@ struct Vectors {
   __device__ __forceinline__ const float* at(int i) const { return data + min(i, count - 1) * stride; }
 };
 
-// Whether vectors can be read four numbers at a time.
-inline bool reads_fours(const View<const float>& series, int64_t dim) {
-  return reinterpret_cast<uintptr_t>(series.data) % 16 == 0 && series.row_stride % 4 == 0 && series.batch_stride % 4 == 0 &&
-         dim % 4 == 0;
-}
-
-inline bool reads_fours(const Problem<float>& problem) {
-  return reads_fours(problem.x, problem.dim) && reads_fours(problem.y, problem.dim);
-}
-
 // Coordinates d to d + 3 of a vector; 0 past the last one. d is a multiple of four, kFours: and so is their number.
 template <bool kFours>
 __device__ __forceinline__ float4 load_four(const float* vector, int d, int dim) {
   if (kFours) return d < dim ? __ldg(reinterpret_cast<const float4*>(vector + d)) : float4{};
   return {
-      d < dim ? __ldg(vector + d) : 0, d + 1 < dim ? __ldg(vector + d + 1) : 0, d + 2 < dim ? __ldg(vector + d + 2) : 0,
-      d + 3 < dim ? __ldg(vector + d + 3) : 0};
+      d < dim ? vector[d] : 0, d + 1 < dim ? vector[d + 1] : 0, d + 2 < dim ? vector[d + 2] : 0,
+      d + 3 < dim ? vector[d + 3] : 0};
 }
 
 __device__ __forceinline__ float4 operator-(const float4& a, const float4& b) {
