@@ -23,11 +23,12 @@ def make_on(device, seed):
     return lambda *shape: normal(*shape, seed=seed, dtype=torch.float32).to(device)
 
 
+@pytest.mark.parametrize("dim", [2, 3, 8])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_strides_give_what_a_contiguous_copy_gives(template, layout):
-    x = LAYOUTS[layout](make_on(template.device, 1), 3, 34, 2)
-    other = LAYOUTS[layout](make_on(template.device, 2), 3, 20, 2)
-    y = make_on(template.device, 3)(3, 20, 2)
+def test_any_strides_give_what_a_contiguous_copy_gives(template, layout, dim):
+    x = LAYOUTS[layout](make_on(template.device, 1), 3, 34, dim)
+    other = LAYOUTS[layout](make_on(template.device, 2), 3, 20, dim)
+    y = make_on(template.device, 3)(3, 20, dim)
     assert not (x.is_contiguous() and other.is_contiguous())
     for a, b in ((x, y), (y, x), (x, other)):
         for actual, expected in zip(run(template, a, b), run(template, a.contiguous(), b.contiguous()), strict=True):
