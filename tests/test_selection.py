@@ -25,13 +25,20 @@ def test_hardly_any_pairs_are_spread_over_more_blocks():
         assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dim=dim, dtype=torch.float64) == "stencil"
 
 
-@pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("dtype", "gradient"), [(torch.float32, False), (torch.float32, True), (torch.float64, False)])
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_pairs_are_spread_until_there_are_many(dim, dtype, gradient):
     shape = {"n": 1000, "dim": dim, "dtype": dtype, "gradient": gradient}
     fewest = next(batch for batch in range(2000) if select_kernel(**shape, batch=batch) == "stencil")
     assert 64 < fewest < 512
+
+
+def test_long_pairs_of_float64_with_gradients_are_always_spread():
+    shape = {"dim": 4, "dtype": torch.float64, "gradient": True, "batch": 100_000}
+    assert [select_kernel(n, **shape) for n in (selection.STENCIL_LONGEST, selection.STENCIL_LONGEST + 1)] == [
+        "stencil",
+        "tiled",
+    ]
 
 
 def test_gradients_of_several_dimensions_are_products_for_longer():

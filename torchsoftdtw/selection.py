@@ -23,7 +23,7 @@ PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
 MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
 OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, ALONE_BATCH + 1))
 OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
-OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (ANY, 192))}
+OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (ANY, NEVER))}
 # In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
@@ -173,7 +173,8 @@ def _rows_of_vectors(n, batch, dim, gradient):
         full = batch >= 2 * FEW_PAIRS if n <= 128 else n <= 256 and FEW_PAIRS <= batch < 2 * FEW_PAIRS
         return 4 if full else 2
     # A lane can hold the vectors of four rows if they have four numbers (csrc/cuda/few_tile.cuh), else a tile of costs.
-    return 4 if dim in (3, 4) and (n > 256 or batch >= 2 * FEW_PAIRS) else 2
+    fills = batch >= 2 * FEW_PAIRS and n > TWO_ROWS_LONGEST
+    return 4 if dim in (3, 4) and (n > 256 or fills) else 2
 
 
 def by_products(kernel, cost, dim, dtype):
