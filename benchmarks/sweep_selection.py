@@ -7,6 +7,8 @@ the one that kernel="auto" takes, and how much longer that one needs.
 import argparse
 import contextlib
 import itertools
+import json
+from pathlib import Path
 
 import common
 import reference
@@ -77,10 +79,15 @@ def measure(batch, length, dim, dtype, device, options):
             "forward_backward": training._asdict(),
             "peak_bytes": peak,
         }
-    shape = (length, length, batch, dim, x.dtype, x.device)
+    return with_choice({"batch": batch, "length": length, "dim": dim, "dtype": dtype, "variants": times}, device)
+
+
+def with_choice(row, device):
+    """The row with the automatic choice, and with what that loses."""
+    shape = (row["length"], row["length"], row["batch"], row["dim"], common.DTYPES[row["dtype"]], device)
     auto = {what: name_of(selection.plan("auto", *shape, what == "forward_backward")) for what in FIGURES}
-    row = {"batch": batch, "length": length, "dim": dim, "dtype": dtype, "auto": auto, "variants": times}
-    return row | {"loss": {what: loss(row, what) for what in FIGURES}} if times else row
+    row = row | {"auto": auto}
+    return row | {"loss": {what: loss(row, what) for what in FIGURES}} if row["variants"] else row
 
 
 def loss(row, what):
@@ -175,13 +182,29 @@ def parse_arguments():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of calls a figure, three at least")
     parser.add_argument("--plot", metavar="PNG", help="draw the sweep")
+    parser.add_argument(
+        "--choose-again", metavar="RECORD", help="time nothing: in a record, replace the choice by that of today's policy"
+    )
     parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     return parser.parse_args()
 
 
+def choose_again(options):
+    path = Path(options.choose_again)
+    record = json.loads(path.read_text())
+    record["rows"] = [with_choice(row, torch.device(record["device"]["type"])) for row in record["rows"]]
+    record["versions"]["policy_of_commit"] = options.commit or common.commit()
+    print(f"{show(record['rows'])}\n\n{summary(record['rows'])}")
+    Path(options.output or path).write_text(json.dumps(record, indent=2) + "\n")
+    if options.plot:
+        plot(record["rows"], options.plot)
+
+
 def main():
     options = parse_arguments()
+    if options.choose_again:
+        return choose_again(options)
     device = common.resolve_device(options.device)
     axes = (options.batches, options.lengths, options.dims, options.dtypes)
     grid = [shape for shape in itertools.product(*axes) if shape[0] * shape[1] ** 2 <= options.most_cells]

@@ -23,7 +23,7 @@ PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
 MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
 OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, ALONE_BATCH + 1))
 OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
-OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (ANY, NEVER))}
+OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (1536, NEVER), (ANY, 192))}
 # In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
