@@ -194,9 +194,9 @@ def choose_again(options):
     path = Path(options.choose_again)
     record = json.loads(path.read_text())
     record["rows"] = [with_choice(row, torch.device(record["device"]["type"])) for row in record["rows"]]
-    record["versions"]["policy_of_commit"] = options.commit or common.commit()
+    record["versions"]["policy_of_commit"] = common.describe_versions(options.commit)["commit"]
     print(f"{show(record['rows'])}\n\n{summary(record['rows'])}")
-    Path(options.output or path).write_text(json.dumps(record, indent=2) + "\n")
+    Path(options.output or path).write_text(json.dumps(record, indent=1) + "\n")
     if options.plot:
         plot(record["rows"], options.plot)
 
