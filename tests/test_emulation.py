@@ -13,7 +13,7 @@ import pytest
 import torch
 from cases import normal, numpy64
 from emulation.build import build
-from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, with_spike
+from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors, with_spike
 
 import torchsoftdtw
 from torchsoftdtw import saved_state
@@ -201,6 +201,22 @@ def test_values_and_gradients(patient_strips, name, engine, given):
                 assert_alignment(alignment, pair, dtype, what)
             else:
                 assert_gradients((dx, dy), options["x"], options["y"], pair, dtype, what)
+
+
+@pytest.mark.parametrize(("engine", "rows"), [("robust_two_ahead", 64), ("robust_four", 128)])
+def test_backward_leaves_out_what_e_does_not_reach(strips, engine, rows):
+    """Most of a strip between two corridors, nothing where a corridor goes all along it, nothing of a short one."""
+
+    def share(n, m):
+        x, y = two_corridors(n, m, 1)[:2]
+        before = strips.left_out()
+        run(strips, engine, 1.0, x=x[0], y=y[0])
+        stages = (m + 32) // (32 if rows == 64 else 16) * -(-n // rows)
+        return (strips.left_out() - before) / stages
+
+    assert share(rows, 600) == 0
+    assert 0.6 < share(20 * rows, 420) < 0.9
+    assert share(20 * rows, 200) == 0
 
 
 @pytest.mark.parametrize("engine", LINEAR)

@@ -140,6 +140,15 @@ def test_fakes_know_what_is_saved(template, options, dtype):
             assert save or real[1].numel() == 0
 
 
+def test_ops_refuse_series_that_do_not_fit(template):
+    """Before kernels get them arranged, for which vectors of three numbers may become some of four."""
+    x, _, extra, plan = arguments(template, 2, 5, 6, torch.float32)
+    three, four = (torch.zeros(2, 5, dim, device=x.device) for dim in (3, 4))
+    for pair in ((three, four), (four, three), (three, three[:1]), (three, three.double())):
+        with pytest.raises(RuntimeError, match="x and y: expected"):
+            ops.forward(*pair, *extra, "sqeuclidean", *plan, False)
+
+
 def test_nothing_is_saved_where_no_gradient_is_wanted(kernel, monkeypatch):
     wanted = []
     forward = ops.forward

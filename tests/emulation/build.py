@@ -80,10 +80,15 @@ def _patient(text):
     return text.replace("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
 
 
+def _counting(text):
+    return text.replace("left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")
+
+
 CHANGES = {
     "engines.cuh": _engines,
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,
+    "robust_strip.cuh": _counting,
     "handoff.cuh": _progress,
     "level_forward.cuh": _patient,
     "linear_costs.cuh": _patient,

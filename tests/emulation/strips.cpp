@@ -222,6 +222,8 @@ int64_t stencil_bytes(int64_t batch, int64_t n, int64_t m, int64_t dim, int rows
 // Pairs whose gradients a window has not computed, so far.
 int failures_of_windows() { return window_failures; }
 
+int left_out() { return stages_left_out; }
+
 // Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
 

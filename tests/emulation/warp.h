@@ -205,3 +205,4 @@ using std::abs;
 using std::isfinite;
 
 inline bool is_patient = false;  // see strips.cpp
+inline int stages_left_out = 0;  // so far, by the robust engine's backward pass
