@@ -5,16 +5,13 @@
 #include <optional>
 #include <string>
 
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/util/Exception.h>
 
 #include "recurrence.h"
+#include "tensors.h"
 
 namespace softdtw {
 
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 
 // What every op takes besides its tensors of numbers.
@@ -94,9 +91,9 @@ inline void check_series(const Tensor& x, const Tensor& y) {
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
 }
 
+// Of series that check_series has passed.
 template <typename T>
 Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
-  check_series(x, y);
   Problem<T> problem;
   problem.cost = cost;
   problem.x = view<T>(x);
@@ -129,18 +126,18 @@ enum class Pass { kForward, kBackward };
 
 // The gradient of a (B, L, D) series. Products of many dimensions add up in it, from zeros.
 inline Tensor new_series_gradient(const Tensor& series, Order order, bool ragged) {
-  if (order == Order::kVectors) {
-    const int64_t shape[] = {series.size(0), series.size(1), series.size(2)};
-    return torch::stable::new_zeros(series, shape);
-  }
-  const int64_t shape[] = {series.size(0), series.size(2), series.size(1)};
-  return torch::stable::transpose(
-      ragged ? torch::stable::new_zeros(series, shape) : torch::stable::new_empty(series, shape), 1, 2);
+  const int64_t batch = series.size(0), length = series.size(1), dim = series.size(2);
+  if (order == Order::kVectors) return new_table(series, batch, length, dim, true);
+  if (ragged) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
+  return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
 }
 
-inline Tensor new_bytes(const Tensor& like, int64_t count, bool zero_filled = false) {
-  return zero_filled ? torch::stable::new_zeros(like, {count}, ScalarType::Byte)
-                     : torch::stable::new_empty(like, {count}, ScalarType::Byte);
+// What arrives from above, of any stride: that of a sum is one number for all pairs.
+template <typename T>
+void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tensor& value) {
+  gradient.grad_value = grad_value.const_data_ptr<T>();
+  gradient.grad_stride = grad_value.stride(0);
+  gradient.value = value.const_data_ptr<T>();
 }
 
 // Calls f(T{}) with the C++ type of a float32 or float64 tensor.

@@ -25,7 +25,7 @@ struct EntryPoints {
   template <typename T>
   static std::tuple<Tensor, Tensor> run_forward(
       const Problem<T>& problem, const Plan& plan, bool save, const Tensor& like) {
-    Tensor value = torch::stable::new_empty(like, {problem.batch});
+    Tensor value = new_vector(like, problem.batch);
     // Skipped tiles of ragged problems stay zero, so that the result is the same from run to run.
     Tensor saved = new_bytes(like, save ? Backend::template saved_bytes<T>(problem, plan) : 0, problem.ragged());
     if (problem.batch > 0)
@@ -46,10 +46,8 @@ struct EntryPoints {
             value.dim() == 1 && value.size(0) == problem.batch && value.scalar_type() == like.scalar_type(),
         "grad_value and value: expected shape (", problem.batch, ",) and the dtype of the input");
     if (problem.batch == 0) return;
-    const Tensor incoming = torch::stable::contiguous(grad_value);
-    const Tensor result = torch::stable::contiguous(value);
-    gradient.grad_value = incoming.const_data_ptr<T>();
-    gradient.value = result.const_data_ptr<T>();
+    const Tensor result = packed(value);
+    take_grad_value(gradient, grad_value, result);
     Backend::template backward<T>(problem, plan, gradient, saved.const_data_ptr(), like);
   }
 
@@ -83,10 +81,9 @@ struct EntryPoints {
       const auto problem = problem_from_series<T>(
           x_view, y_view, cost_from_name(cost),
           {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
-      const Tensor nothing = torch::stable::new_empty(x, {0});
       Gradient<T> gradient;
-      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged()) : nothing;
-      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged()) : torch::stable::new_empty(y, {0});
+      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged()) : new_vector(x, 0);
+      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged()) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);
@@ -114,9 +111,7 @@ struct EntryPoints {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(
           cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
-      const int64_t shape[] = {problem.batch, problem.n, problem.m};
-      const Tensor grad_cost =
-          problem.ragged() ? torch::stable::new_zeros(cost_matrix, shape) : torch::stable::new_empty(cost_matrix, shape);
+      const Tensor grad_cost = new_table(cost_matrix, problem.batch, problem.n, problem.m, problem.ragged());
       Gradient<T> gradient;
       gradient.cost = mutable_view<T>(grad_cost);
       run_backward(problem, {kernel, rows_per_thread}, gradient, grad_value, value, saved, cost_matrix);

@@ -20,9 +20,9 @@ struct HardEntryPoints {
     static_assert(sizeof(Span) == 2 * sizeof(int32_t), "a row of the tensor `spans`");
     STD_TORCH_CHECK(
         !open_ends || (problem.bandwidth < 0 && !problem.bandwidths), "open_ends: a band and open ends exclude each other");
-    Tensor value = torch::stable::new_empty(like, {problem.batch});
+    Tensor value = new_vector(like, problem.batch);
     const int64_t rows = save ? problem.n : 0;
-    Tensor spans = torch::stable::new_empty(like, {problem.batch, rows, 2}, ScalarType::Int);
+    Tensor spans = new_strided(like, {problem.batch, rows, 2}, {2 * rows, 2, 1}, aoti_torch_dtype_int32());
     if (problem.batch > 0)
       Backend::template forward<T>(
           problem, open_ends, value.mutable_data_ptr<T>(),
@@ -44,10 +44,8 @@ struct HardEntryPoints {
             value.dim() == 1 && value.size(0) == problem.batch && value.scalar_type() == like.scalar_type(),
         "grad_value and value: expected shape (", problem.batch, ",) and the dtype of the input");
     if (problem.batch == 0) return;
-    const Tensor incoming = torch::stable::contiguous(grad_value);
-    const Tensor result = torch::stable::contiguous(value);
-    gradient.grad_value = incoming.const_data_ptr<T>();
-    gradient.value = result.const_data_ptr<T>();
+    const Tensor result = packed(value);
+    take_grad_value(gradient, grad_value, result);
     gradient.spans = reinterpret_cast<const Span*>(spans.const_data_ptr<int32_t>());
     Backend::template backward<T>(problem, gradient, like);
   }
@@ -60,6 +58,7 @@ struct HardEntryPoints {
       OptionalTensor warp_penalties, int64_t bandwidth, double warp_penalty, bool open_ends, std::string cost, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
+      check_series(x, y);
       const Cost kind = cost_from_name(cost);
       const Tensor x_view = Backend::arrange(x, kind), y_view = Backend::arrange(y, kind);
       auto problem = problem_from_series<T>(
@@ -75,14 +74,13 @@ struct HardEntryPoints {
       std::string cost, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
+      check_series(x, y);
       const OptionalTensor none;
       const auto problem =
           problem_from_series<T>(x, y, cost_from_name(cost), {x_lengths, y_lengths, none, -1, kNoGamma, 0.0});
       HardGradient<T> gradient;
-      const Tensor grad_x =
-          need_x ? new_series_gradient(x, Order::kDimensionMajor, false) : torch::stable::new_empty(x, {0});
-      const Tensor grad_y =
-          need_y ? new_series_gradient(y, Order::kDimensionMajor, false) : torch::stable::new_empty(y, {0});
+      const Tensor grad_x = need_x ? new_series_gradient(x, Order::kDimensionMajor, false) : new_vector(x, 0);
+      const Tensor grad_y = need_y ? new_series_gradient(y, Order::kDimensionMajor, false) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, gradient, grad_value, value, spans, x);
@@ -109,8 +107,7 @@ struct HardEntryPoints {
       using T = decltype(zero);
       const OptionalTensor none;
       const auto problem = problem_from_cost<T>(cost_matrix, {x_lengths, y_lengths, none, -1, kNoGamma, 0.0});
-      const int64_t shape[] = {problem.batch, problem.n, problem.m};
-      const Tensor grad_cost = torch::stable::new_empty(cost_matrix, shape);
+      const Tensor grad_cost = new_table(cost_matrix, problem.batch, problem.n, problem.m);
       HardGradient<T> gradient;
       gradient.cost = mutable_view<T>(grad_cost);
       run_backward(problem, gradient, grad_value, value, spans, cost_matrix);

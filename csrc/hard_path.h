@@ -77,7 +77,7 @@ SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& 
   const Span* const spans = gradient.spans + pair * problem.n;
   const Span others = kForX ? spans[index] : rows_of_column(spans, extent.n, index);
   const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = kForX ? gradient.grad_value[pair] : -gradient.grad_value[pair];
+  const T scale = kForX ? gradient.arriving(pair) : -gradient.arriving(pair);
   constexpr int kDims = 4;
   for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
     T sums[kDims] = {};
@@ -111,7 +111,7 @@ SOFTDTW_HD void path_gradient_of_cost(
     else if (row < extent.n && column < extent.m && !finite)
       entry = extent.in_band(row, column) ? T(NAN) : T(0);
     else if (row < extent.n && column >= span.first && column <= span.last)
-      entry = gradient.grad_value[pair];
+      entry = gradient.arriving(pair);
     out.at(row, column) = entry;
   }
 }

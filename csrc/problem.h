@@ -84,8 +84,11 @@ struct Problem {
 template <typename T>
 struct Gradient {
   const T* value = nullptr;       // (B,) forward's result
-  const T* grad_value = nullptr;  // (B,) the gradient that arrives from above
+  const T* grad_value = nullptr;  // (B,) the gradient that arrives from above, `grad_stride` elements apart
+  int64_t grad_stride = 1;
   View<T> x, y, cost;
+
+  SOFTDTW_HD T arriving(int64_t b) const { return grad_value[b * grad_stride]; }
 };
 
 }  // namespace softdtw

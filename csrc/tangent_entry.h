@@ -26,8 +26,7 @@ struct TangentEntryPoints {
   // What a ragged pair does not reach stays zero.
   template <typename T>
   static Tensor new_matrix(const Problem<T>& problem, const Tensor& like) {
-    const int64_t shape[] = {problem.batch, problem.n, problem.m};
-    return problem.ragged() ? torch::stable::new_zeros(like, shape) : torch::stable::new_empty(like, shape);
+    return new_table(like, problem.batch, problem.n, problem.m, problem.ragged());
   }
 
   static std::tuple<Tensor, Tensor, Tensor> hessian_product(
@@ -38,9 +37,9 @@ struct TangentEntryPoints {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(
           cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
-      const Tensor value_tangent = torch::stable::new_empty(cost_matrix, {problem.batch});
+      const Tensor value_tangent = new_vector(cost_matrix, problem.batch);
       const Tensor alignment =
-          need_alignment ? new_matrix(problem, cost_matrix) : torch::stable::new_empty(cost_matrix, {problem.batch, 0, 0});
+          need_alignment ? new_matrix(problem, cost_matrix) : new_table(cost_matrix, problem.batch, 0, 0);
       const Tensor alignment_tangent = new_matrix(problem, cost_matrix);
       Tangents<T> tangents;
       tangents.first = direction(problem, tangent, cost_matrix, "tangent");
@@ -60,7 +59,7 @@ struct TangentEntryPoints {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(
           cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
-      const Tensor value_tangent = torch::stable::new_empty(cost_matrix, {problem.batch});
+      const Tensor value_tangent = new_vector(cost_matrix, problem.batch);
       const Tensor alignment_tangent = new_matrix(problem, cost_matrix);
       const Tensor alignment_curvature = new_matrix(problem, cost_matrix);
       Tangents<T> tangents;

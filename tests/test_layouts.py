@@ -5,7 +5,7 @@ import pytest
 import torch
 from cases import normal, run, run_from_cost
 
-from torchsoftdtw import SoftDTW, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_from_cost
 
 LAYOUTS = {
     "transposed_time": lambda make, b, n, d: make(b, d, n).transpose(1, 2),
@@ -54,16 +54,21 @@ def test_gradients_through_views_reach_the_base(kernel):
     assert base.grad.count_nonzero() == leaf.grad.count_nonzero()
 
 
-def test_incoming_gradients_of_any_strides(kernel):
-    y = normal(4, 6, 2, seed=2).to(kernel.device)
-    weights = normal(4, 4, seed=3).to(kernel.device)
-    cases = [weights[:, 1], weights[0, :1].expand(4), weights[:, ::2].t()[1], weights.t()[2]]
-    for weight in cases:
-        x = normal(4, 5, 2, seed=1).to(kernel.device).requires_grad_()
-        value = soft_dtw(x, y, kernel=kernel.name)
-        (actual,) = torch.autograd.grad(value, x, weight, retain_graph=True)
-        (expected,) = torch.autograd.grad(value, x, weight.contiguous())
-        assert torch.equal(actual, expected)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("what", [1, 2, 17, "matrix", "hard"])
+def test_incoming_gradients_of_any_strides(kernel, what, dtype):
+    dim = what if isinstance(what, int) else 2
+    x, y = (normal(4, n, dim, seed=n, dtype=dtype).to(kernel.device).requires_grad_() for n in (5, 6))
+    costs = normal(4, 5, 6, seed=1, dtype=dtype).to(kernel.device).requires_grad_()
+    weights = normal(4, 4, seed=3, dtype=dtype).to(kernel.device)
+    for weight in (weights[:, 1], weights[0, :1].expand(4), weights[:, ::2].t()[1], weights.t()[2]):
+        if what == "matrix":
+            inputs, value = (costs,), soft_dtw_from_cost(costs, kernel=kernel.name)
+        else:
+            inputs, value = (x, y), dtw(x, y) if what == "hard" else soft_dtw(x, y, kernel=kernel.name)
+        actual = torch.autograd.grad(value, inputs, weight, retain_graph=True)
+        expected = torch.autograd.grad(value, inputs, weight.contiguous())
+        assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize("cost", ["sqeuclidean", "cosine", lambda x, y: torch.cdist(x, y)])

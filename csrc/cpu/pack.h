@@ -104,7 +104,7 @@ template <typename T, typename Input>
 void unpack_gradient(
     const Problem<Input>& problem, int64_t b, const Pair<T>& pair, const Scratch<T>& scratch,
     const Gradient<Input>& gradient) {
-  const T factor = T(gradient.grad_value[b]) * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
+  const T factor = T(gradient.arriving(b)) * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
   const View<Input> x = gradient.x.pair(b), y = gradient.y.pair(b);
   for (int64_t d = 0; d < pair.dim; ++d) {
     if (gradient.x.data)

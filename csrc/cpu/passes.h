@@ -137,7 +137,7 @@ struct BackwardPass {
     std::memset(scratch.dy, 0, workspace.y_size * sizeof(T));
     task.pair = pack(problem, b, extent, workspace);
     scratch.dcost.set(gradient.cost.pair(b));
-    scratch.factor = T(gradient.grad_value[b]);
+    scratch.factor = T(gradient.arriving(b));
     start_states(workspace.states, task.pair.strips(), saved ? kAll : kNone);
     task.turns = (saved ? 1 : 2) * task.pair.strips();
   }

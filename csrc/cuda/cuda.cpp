@@ -24,7 +24,7 @@ Variant<T> variant_of(const Plan& plan) {
 
 struct CudaBackend {
   static Order order(const Tensor& series, Cost cost, const Plan& plan, Pass pass) {
-    if (series.scalar_type() != ScalarType::Float || series.dim() != 3) return Order::kDimensionMajor;
+    if (series.scalar_type() != ScalarType::Float) return Order::kDimensionMajor;
     const Variant<float> variant = variant_of<float>(plan);
     const int64_t dim = series.size(2);
     if (pass == Pass::kForward && variant.has_few_dims && is_few(cost, dim, plan.rows_per_thread)) return Order::kFours;
@@ -34,7 +34,7 @@ struct CudaBackend {
   // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words. Or vector
   // by vector, for those that read several numbers of one at once.
   static Tensor arrange(const Tensor& series, Order order) {
-    if (series.dim() != 3 || series.size(2) == 1) return series;
+    if (series.size(2) == 1) return series;
     if (order == Order::kFours) {
       if (series.size(2) % 4 != 0) return torch::stable::pad(series, {0, 4 - series.size(2) % 4});
       const auto is_ready = [](const Tensor& tensor) {
@@ -59,10 +59,8 @@ struct CudaBackend {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     const Variant<T> variant = variant_of<T>(plan);
     const int rows = static_cast<int>(plan.rows_per_thread);
-    const Tensor scratch = new_bytes(like, variant.forward_scratch_bytes(problem, rows, saved != nullptr));
-    check(
-        variant.forward(problem, rows, value, saved, scratch.mutable_data_ptr(), current_stream(like)), variant.name,
-        "forward");
+    const Scratch scratch(like, variant.forward_scratch_bytes(problem, rows, saved != nullptr));
+    check(variant.forward(problem, rows, value, saved, scratch.data, current_stream(like)), variant.name, "forward");
   }
 
   template <typename T>
@@ -71,10 +69,8 @@ struct CudaBackend {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     const Variant<T> variant = variant_of<T>(plan);
     const int rows = static_cast<int>(plan.rows_per_thread);
-    const Tensor scratch = new_bytes(like, variant.backward_scratch_bytes(problem, rows));
-    check(
-        variant.backward(problem, rows, gradient, saved, scratch.mutable_data_ptr(), current_stream(like)), variant.name,
-        "backward");
+    const Scratch scratch(like, variant.backward_scratch_bytes(problem, rows));
+    check(variant.backward(problem, rows, gradient, saved, scratch.data, current_stream(like)), variant.name, "backward");
   }
 };
 

@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
   const int from = kForX ? max(0, fixed + extent.low) : max(0, fixed - extent.high);
   const int to = kForX ? min(extent.m - 1, fixed + extent.high) : min(extent.n - 1, fixed - extent.low);
   const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = (kForX ? T(1) : T(-1)) * (isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN));
+  const T scale = (kForX ? T(1) : T(-1)) * (isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN));
   constexpr int kDims = 4;
   for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
     T sums[kDims] = {};
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_cost_gradient(
     if (!extent.valid()) {
       out = T(NAN);
     } else if (row < extent.n && column < extent.m && extent.in_band(row, column)) {
-      const T scale = isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN);
+      const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
       const int64_t start = starts[pair * (problem.n + problem.m) + row + column];
       out = scale * alignment[pair * cells + start + row - Diagonal(extent, row + column).first];
     }

@@ -13,7 +13,7 @@ struct HardCudaBackend {
   // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions as it
   // is.
   static Tensor arrange(const Tensor& series, Cost cost) {
-    if (series.dim() != 3 || series.size(2) == 1) return series;
+    if (series.size(2) == 1) return series;
     if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float)
       return series.size(2) < HardProducts::kLeastDims || series.stride(2) == 1 ? series
                                                                                 : torch::stable::contiguous(series);
@@ -24,10 +24,8 @@ struct HardCudaBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Tensor scratch = new_bytes(like, hard_scratch_bytes(problem, spans != nullptr));
-    check(
-        hard_forward(problem, open_ends, value, spans, scratch.mutable_data_ptr(), current_stream(like)), "hard",
-        "forward");
+    const Scratch scratch(like, hard_scratch_bytes(problem, spans != nullptr));
+    check(hard_forward(problem, open_ends, value, spans, scratch.data, current_stream(like)), "hard", "forward");
   }
 
   template <typename T>

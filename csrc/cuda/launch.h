@@ -4,9 +4,23 @@
 #include <cuda_runtime_api.h>
 #include <torch/csrc/stable/accelerator.h>
 
+#include <optional>
+
 #include "../checks.h"
 
 namespace softdtw {
+
+// Memory for the time of a call; none where no byte is needed.
+struct Scratch {
+  std::optional<Tensor> tensor;
+  void* data = nullptr;
+
+  Scratch(const Tensor& like, int64_t bytes) {
+    if (bytes == 0) return;
+    tensor = new_bytes(like, bytes);
+    data = tensor->mutable_data_ptr();
+  }
+};
 
 inline cudaStream_t current_stream(const Tensor& like) {
   void* stream = nullptr;

@@ -311,7 +311,7 @@ __device__ void linear_backward_strip(
     __syncwarp();
     if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
   }
-  sink.finish(strip, extent, true);
+  sink.finish(strip, extent);
 }
 
 }  // namespace softdtw

@@ -48,7 +48,7 @@ struct StripGradient : StripOfSeries {
   __device__ StripGradient(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
       int64_t pair, Ring& ring_)
-      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), scale(2 * gradient.grad_value[pair]) {}
+      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), scale(2 * gradient.arriving(pair)) {}
 
   // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
   // Returns whether the tile matters.

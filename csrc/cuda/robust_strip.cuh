@@ -265,7 +265,7 @@ __device__ void robust_backward_strip(
       if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
     }
   }
-  sink.finish(strip, extent, visited);
+  sink.finish(strip, extent);
 }
 
 }  // namespace softdtw

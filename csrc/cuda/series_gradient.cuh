@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
     __syncthreads();
   }
 
-  const T scale = isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN);
+  const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll

@@ -206,7 +206,7 @@ struct UnivariateSink {
     const int j = columns.entering(lane, place.column);
     if (dy != nullptr && lane < S::kSteps && columns.are_new(j)) dy[j] = 0;
   }
-  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent, bool) {
+  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent) {
     const int row = strip.first_row + lane * S::kRows;
     if (dx == nullptr) return;
 #pragma unroll
@@ -294,15 +294,7 @@ struct DenseSink {
     const int j = columns.entering(lane, place.column);
     if (lane < S::kSteps && columns.are_new(j)) for_each_line([&](T* line, int64_t) { line[j] = 0; });
   }
-  __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent, bool visited) {
-    if (visited || gradient.x.data == nullptr) return;
-    T* const dx = gradient.x.pair(pair).data;
-    const int row = strip.first_row + lane * S::kRows;
-    for (int64_t d = 0; d < problem.dim; ++d)
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-        if (row + k < extent.n) dx[d * gradient.x.column_stride + row + k] = 0;
-  }
+  __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
 
  private:
   // Of dy, if it is summed up here.
@@ -331,7 +323,7 @@ __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, con
 // What E times the difference is multiplied by. A pair whose value is not a number has no gradient either.
 template <typename T>
 __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
-  const T scale = isfinite(gradient.value[pair]) ? gradient.grad_value[pair] : T(NAN);
+  const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
   return scale * (problem.cost == Cost::kSqEuclidean ? T(2) : T(1));
 }
 
