@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import torch
 
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+COMPUTED = (torch.float64, torch.float32)
+FLOATS = (*COMPUTED, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+REAL = (float, int, numbers.Real)  # the third alone would do, but takes long to ask
+NUMBER_LIKE = (*REAL, str, bool, torch.SymFloat, torch.SymInt)
 WIDEST_BAND = 1 << 30  # wider than any table
 LONGEST = 1 << 28
 
@@ -28,27 +31,31 @@ class Options(NamedTuple):
 
 def series(x, y):
     """Check x and y. Returns them as (B, N, D) and (B, M, D) in the dtype of the computation, and whether they had a B."""
+    _check_float_tensor("x", x)
+    _check_float_tensor("y", y)
+    dims = x.dim()
     for name, tensor in (("x", x), ("y", y)):
-        _check_float_tensor(name, tensor)
         if tensor.dim() not in (2, 3):
             raise ValueError(f"{name}: expected shape (batch, length, dim) or (length, dim), got {tuple(tensor.shape)}")
-    if x.dim() != y.dim():
+    if dims != y.dim():
         raise ValueError(f"x and y: expected both with a batch or both without, got {_shapes(x, y)}")
     if x.device != y.device:
         raise ValueError(f"x and y: expected one device, got {x.device} and {y.device}")
-    batched = x.dim() == 3
-    if not batched:
+    if dims == 2:
         x, y = x.unsqueeze(0), y.unsqueeze(0)
-    if x.shape[0] != y.shape[0]:
+    (batch, n, dim), (y_batch, m, y_dim) = x.shape, y.shape
+    if batch != y_batch:
         raise ValueError(f"x and y: expected the same batch size (there is no broadcasting), got {_shapes(x, y)}")
-    if x.shape[2] != y.shape[2]:
+    if dim != y_dim:
         raise ValueError(f"x and y: expected vectors of the same dimension, got {_shapes(x, y)}")
-    for name, tensor in (("x", x), ("y", y)):
-        _check_length(name, tensor, tensor.shape[1])
-        if tensor.shape[2] < 1:
-            raise ValueError(f"{name}: expected a dimension of at least 1, got shape {tuple(tensor.shape)}")
-    dtype = compute_dtype(torch.promote_types(x.dtype, y.dtype))
-    return x.to(dtype), y.to(dtype), batched
+    _check_length("x", x, n)
+    _check_length("y", y, m)
+    if dim < 1:
+        raise ValueError(f"x: expected a dimension of at least 1, got shape {tuple(x.shape)}")
+    if x.dtype != y.dtype or x.dtype not in COMPUTED:
+        dtype = compute_dtype(torch.promote_types(x.dtype, y.dtype))
+        x, y = x.to(dtype), y.to(dtype)
+    return x, y, dims == 3
 
 
 def cost_matrix(matrix):
@@ -76,7 +83,7 @@ def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_le
     else:
         penalties, penalty = _number_per_pair("warp_penalty", warp_penalty, like, batched, _any_penalty), 0.0
     # With gammas on a CUDA device the kernels answer NaN for such a pair.
-    if gammas is None and penalties is None and penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
+    if gammas is None and penalties is None and penalty and penalty / (gamma * math.log(2)) > torch.finfo(like.dtype).max:
         raise ValueError(f"warp_penalty: {warp_penalty} / gamma = {gamma} overflows {name_of(like.dtype)}")
     radius, radii = -1, None
     if bandwidth is not None:
@@ -98,12 +105,12 @@ def options(like, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_le
 
 def is_number(value):
     """Whether `value` counts as one number for all pairs, or as nothing that a tensor of them could be made of."""
-    return value is None or isinstance(value, (str, bool, numbers.Real, torch.SymFloat, torch.SymInt))
+    return value is None or isinstance(value, NUMBER_LIKE)
 
 
 def is_zero(gamma):
     """Whether `gamma` is the number 0, which stands for hard DTW."""
-    return isinstance(gamma, numbers.Real) and not isinstance(gamma, bool) and gamma == 0
+    return isinstance(gamma, REAL) and not isinstance(gamma, bool) and gamma == 0
 
 
 def one_of(name, value, choices):
@@ -169,7 +176,7 @@ def _check_float_tensor(name, tensor):
         raise TypeError(f"{name}: expected a dense tensor, got {layout_of(tensor)}; call .to_dense() or pad it first")
     if tensor.dtype not in FLOATS:
         raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {name_of(tensor.dtype)}")
-    if tensor.device.type not in ("cpu", "cuda", "meta"):
+    if not (tensor.is_cuda or tensor.is_cpu or tensor.is_meta):
         raise ValueError(f"{name}: expected a tensor on the CPU or CUDA, got {tensor.device}")
 
 

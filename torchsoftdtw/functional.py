@@ -156,7 +156,7 @@ def plan_for_matrix(kernel, matrix, gradient):
 
 def plan_for(kernel, like, n, m, dim, gradient, cost):
     """The Plan for the tensor `like`, whose first dimension is the batch; the rest as in selection.plan."""
-    if kernel == "auto" and like.device.type == "cuda" and torch.compiler.is_exporting():
+    if kernel == "auto" and like.is_cuda and torch.compiler.is_exporting():
         # A choice by size would bind the exported program to sizes like those of its example.
         plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
     else:
@@ -175,5 +175,6 @@ def _run_from_cost(matrix, options, kernel, open_ends):
 
 def _needs_matrix(options):
     """Whether a gradient is asked for that only the kernels of ready-made costs give."""
-    has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
-    return ops.wants_gradient(options.warp_penalties) or (has_penalty and ops.wants_gradient(options.gammas))
+    if options.warp_penalties is None and options.warp_penalty == 0:
+        return False
+    return ops.wants_gradient(options.warp_penalties, options.gammas)

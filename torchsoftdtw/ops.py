@@ -247,7 +247,7 @@ def wants_gradient(*tensors):
 
 def require_build_for(like):
     """Raise where a tensor is on a device for which nothing was built."""
-    if like.device.type == "cuda" and not HAS_CUDA:
+    if like.is_cuda and not HAS_CUDA:
         raise RuntimeError(
             "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "
             f"{like.device}; reinstall it where nvcc is on the PATH, or move the tensors to the CPU"
