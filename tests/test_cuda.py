@@ -210,6 +210,21 @@ def test_values_alone_of_more_strips_than_run_at_once(options):
         torch.testing.assert_close(value.double(), exact, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("gamma", [1.0, 0.1, 0.03, 0.01, 0.003, 0.001])
+@pytest.mark.parametrize("dim", [1, 5])
+def test_few_long_pairs_whose_references_are_renewed_in_time(dim, gamma):
+    """From never but at the beginning to in every stage; outliers make chunks that the plain sweep gives up in between."""
+    x, y = (z.detach() for z in data(2, 700, 3000, dim))
+    for outlier in (0, 300.0):
+        y[:, 1000::701] += outlier
+        pair = [z.clone().requires_grad_() for z in (x, y)]
+        exact = value_and_gradients(*(z.double().requires_grad_() for z in (x, y)), gamma=gamma, kernel="diagonal")
+        value, *gradients = value_and_gradients(*pair, gamma=gamma, kernel="tiled")
+        torch.testing.assert_close(value.double(), exact[0], rtol=1e-5, atol=1e-5 * gamma)
+        for actual, expected in zip(gradients, exact[1:], strict=True):
+            assert (actual - expected).abs().max() <= 1e-3 * expected.abs().max()
+
+
 @NAMES
 def test_launches_of_more_pairs_than_a_grid_dimension_holds(name):
     x, y = data(140_000, 2, 3, 1)

@@ -101,6 +101,7 @@ struct Recurrences {
 template <class S>
 struct Width {
   using T = typename S::Scalar;
+  static constexpr T kLimit = Whole<T>::limit / 2;
   bool fits = false;
   T spent = 0;  // a bound on what the costs so far have added to m
 
@@ -108,6 +109,13 @@ struct Width {
     fits = state.fits();
     spent = 0;
   }
+  // Counts a chunk, from what m may rise by in it.
+  __device__ __forceinline__ void spend(T rise, T shift, bool top_is_wide) {
+    spent += rise;
+    fits = fits && spent < kLimit && shift > -kLimit && !top_is_wide;
+  }
+  // Whether the reference had better be renewed.
+  __device__ __forceinline__ bool is_spent() const { return !fits || !(spent < kLimit / 4); }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
   __device__ __forceinline__ bool plain(
       const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
@@ -118,9 +126,7 @@ struct Width {
   }
   // The same for float32, from what m may rise by in the chunk.
   __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, RobustState<S>& state) {
-    constexpr T kLimit = Whole<T>::limit / 2;
-    spent += rise;
-    fits = fits && spent < kLimit && shift > -kLimit && !top_is_wide;
+    spend(rise, shift, top_is_wide);
     const bool narrow = __all_sync(kAllLanes, fits);
     state.become(!narrow);
     return narrow;

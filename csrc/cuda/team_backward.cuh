@@ -221,46 +221,59 @@ __device__ void team_backward(
     const T* const window = stages.columns[turn % 2] + kWarp - 1 - lane;
     if (!around.is_first) above_ring.make_room(room, max(0, own_groups - first_chunk));
     stages.rebuilt[buffer].wait(turn / stages.kBuffers);
-#pragma unroll 1
-    for (int part = parts - 1; part >= 0; --part) {
-      const int chunk = first_chunk + part;
-      const Place<S> place(strip, extent, chunk, lane);
+    // The first loop is for chunks that need no check, without a jump in it.
+    for (int part = parts - 1; part >= 0;) {
+      T below[S::kSteps], sums[S::kSteps];
+      const auto begin = [&](const Place<S>& place, int chunk) {
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) tile.y[t] = window[part * S::kSteps + t];
-      const int own_item = own_groups - 1 - chunk;
-      const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
-      FlowSlot<S>& out = above_ring.place(own_item);
-      T below[S::kSteps] = {}, sums[S::kSteps] = {};
-      if (below_group(chunk) >= 0 && below_group(chunk) < below_groups) {
-        const FlowSlot<S>& slot = below_ring.await(taken);
-        load_group(slot.flows, true, below);
-        load_group(slot.sums, true, sums);
-        below_ring.leave(taken++);
-      }
-      sink.start(place);
-      const auto& cells = stages.weights[buffer][part];
-      const auto weights = [&](int k, int t) { return cells[t][lane].rows[k]; };
-      const auto cell = [&](int k, int t, T e) { sink.cell(tile, k, t, e); };
-      const auto column = [&](int t, T handed) {
-        sink.step(t, t + 1 < S::kSteps ? sums[(t + 1) % S::kSteps] : sum_next);
-        if (leaves) {
-          out.flows[t] = handed;
-          out.sums[t] = sink.carry;
+        for (int t = 0; t < S::kSteps; ++t) {
+          tile.y[t] = window[part * S::kSteps + t];
+          below[t] = sums[t] = 0;
         }
+        if (below_group(chunk) >= 0 && below_group(chunk) < below_groups) {
+          const FlowSlot<S>& slot = below_ring.await(taken);
+          load_group(slot.flows, true, below);
+          load_group(slot.sums, true, sums);
+          below_ring.leave(taken++);
+        }
+        sink.start(place);
       };
-      if (__builtin_expect(place.in_band && chunk != around.end_chunk, 1))
-        sweep_robust_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
-      else
-        sweep_robust_reversed<true, S>(
-            weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
-            around.end_time % S::kSteps, below, flow, cell, column);
-      sum_next = sums[0];
-      if (leaves) above_ring.fill(own_item);
+      const auto sweep = [&](auto general, const Place<S>& place, int chunk, int end_row) {
+        const int own_item = own_groups - 1 - chunk;
+        const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
+        FlowSlot<S>& out = above_ring.place(own_item);
+        const auto& cells = stages.weights[buffer][part];
+        sweep_robust_reversed<decltype(general)::value, S>(
+            [&](int k, int t) { return cells[t][lane].rows[k]; }, extent, place, lane, end_row, around.end_time % S::kSteps,
+            below, flow, [&](int k, int t, T e) { sink.cell(tile, k, t, e); },
+            [&](int t, T handed) {
+              sink.step(t, t + 1 < S::kSteps ? sums[(t + 1) % S::kSteps] : sum_next);
+              if (leaves) {
+                out.flows[t] = handed;
+                out.sums[t] = sink.carry;
+              }
+            });
+        sum_next = sums[0];
+        if (leaves) above_ring.fill(own_item);
+        --part;
+      };
+#pragma unroll 1
+      while (part >= 0) {
+        const int chunk = first_chunk + part;
+        const Place<S> place(strip, extent, chunk, lane);
+        begin(place, chunk);
+        if (!place.in_band || chunk == around.end_chunk) break;
+        sweep(std::false_type(), place, chunk, -1);
+      }
+      if (part < 0) break;
+      const int chunk = first_chunk + part;
+      const bool ends = chunk == around.end_chunk && lane == around.end_lane;
+      sweep(std::true_type(), Place<S>(strip, extent, chunk, lane), chunk, ends ? around.end_row : -1);
     }
     stages.used[buffer].arrive();
   }
   below_ring.skip(taken, below_groups);
-  sink.finish(strip, extent, true);
+  sink.finish(strip, extent);
 }
 
 }  // namespace softdtw

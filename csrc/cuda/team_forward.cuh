@@ -1,7 +1,7 @@
 // The team of a strip in forward (team.cuh): one warp prices cells, ahead of the one that sweeps.
 #pragma once
 
-#include "edge_ring.cuh"
+#include "forward_sweep.cuh"
 
 namespace softdtw {
 
@@ -59,104 +59,42 @@ __device__ void team_price(
   }
 }
 
-// Sweeps a strip. The edge above comes from one ring and the strip's own goes to another. `files`: the edge above is to be kept,
-// and nobody has written it yet.
+// Prices as the sweep reads them, stage by stage.
+template <class S, class Tile>
+struct PricesOfStrip {
+  using T = typename S::Scalar;
+  PriceRing<S>& ring;
+  Tile tile;
+  const int lane;
+  const Prices<S>* prices = nullptr;
+  int part = 0;
+
+  __device__ PricesOfStrip(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, PriceRing<S>& price_ring)
+      : ring(pinned(price_ring)), tile(problem, extent, strip, pair, threadIdx.x), lane(threadIdx.x) {}
+  __device__ __forceinline__ void begin(int stage) { prices = &ring.await(stage); }
+  __device__ __forceinline__ void end(int stage) { ring.leave(stage); }
+  __device__ __forceinline__ void use(const Place<S>&, int part_) { part = part_; }
+  __device__ __forceinline__ T rise(const Recurrences<S>&, const Place<S>&) const { return prices->rise[part][lane]; }
+  __device__ __forceinline__ Entry<T> price(const Recurrences<S>&, int k, int t) const {
+    return prices->cells[part][t][lane].rows[k];
+  }
+  __device__ __forceinline__ void read(const Place<S>& place) {
+    tile.fetch(place);
+    tile.use(place);
+  }
+  __device__ __forceinline__ T cost(int k, int t) const { return tile.cost(k, t); }
+};
+
+// Sweeps a strip.
 template <class S, class Tile>
 __device__ void team_forward(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, const Saved<S>& saved,
     bool files, EdgeRing<S>& above_edges, EdgeRing<S>& below_edges, PriceRing<S>& price_ring, typename S::Scalar* value) {
-  using T = typename S::Scalar;
-  const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
-  const Strip<S>& strip = around.strip;
-  const bool keeps = saved.memory != nullptr;
-  const int chunks = forward_chunks(around, keeps);
-  const Recurrences<S> recurrences(problem, pair);
-  EdgeRing<S>&above_ring = pinned(above_edges), &below_ring = pinned(below_edges);
-  PriceRing<S>& priced = pinned(price_ring);
-  const unsigned above_groups = around.is_first ? 0 : around.above.groups();
-  const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
-  unsigned above_group = 0;
-  above_ring.skip(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
-
-  RobustState<S> state;
-  state.start(around.is_first && lane == 0);
-  Width<S> width;
-  RobustTop<S> top;
-  double lane_above = 0, above_reference = 0;
-  T shift = 0;
-  const auto take_top = [&] {
-    if (above_group < above_groups) {
-      top.read(above_ring.await(above_group));
-      if (files && lane == 0) copy_out(top, above_edge, above_group);
-      above_ring.leave(above_group++);
-    } else if (top.exists) {
-      top = RobustTop<S>();
-    }
-  };
-  const auto look_above = [&] {
-    shift = shift_of<S>(above_of(top, state, lane, lane_above));
-    above_reference = top.reference;
-  };
-  Tile tile(problem, extent, strip, pair, lane);
-  unsigned room = below_ring.kRoom;
-  for (int first_chunk = 0; first_chunk < chunks; first_chunk += S::kStage) {
-    const int stage = first_chunk / S::kStage, parts = min(S::kStage, chunks - first_chunk);
-    take_top();
-    state.renew(lane, top.reference);
-    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
-    width.start(state);
-    look_above();
-    if (keeps && stage > 0) state.store(saved.stage(pair, index, stage), lane);
-    // Lane 31 is kSkewChunks behind lane 0.
-    const int first_group = first_chunk - S::kSkewChunks;
-    const bool writes = !around.is_last && first_group >= 0 && lane == kWarp - 1;
-    if (!around.is_last) below_ring.make_room(room, max(0, first_group + parts));
-    const Prices<S>& prices = priced.await(stage);
-    for (int part = 0;;) {
-      const int chunk = first_chunk + part, own_group = first_group + part;
-      EdgeSlot<S>& out = below_ring.place(own_group);
-      if (writes) out.reference = state.reference;
-      const auto column = [&](int t, auto bottom) {
-        if (writes) RobustTop<S>::write(out.entries, t, bottom);
-      };
-      const auto& cells = prices.cells[part];
-      bool plain = width.plain(prices.rise[part][lane], shift, top.wide, state);
-      if (__builtin_expect(plain, 1))
-        plain = sweep_plain(width, state, [&](auto& entries) {
-          sweep_ahead(
-              lane, top, shift, entries, [&](int k, int t) { return cells[t][lane].rows[k]; },
-              [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
-        });
-      if (__builtin_expect(!plain, 0)) {
-        const Place<S> place(strip, extent, chunk, lane);
-        tile.fetch(place);
-        tile.use(place);
-        const bool ends = chunk == around.end_chunk && lane == around.end_lane;
-        const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
-        double last_m = NAN;
-        T last_s = NAN;
-        sweep_general(
-            recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-              const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
-              if (ends && k == end_row && t == end_step) {
-                last_m = cell.m;
-                last_s = cell.s;
-              }
-              return cell;
-            },
-            column);
-        if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
-      }
-      if (writes) below_ring.fill(own_group);
-      if (++part == parts) break;
-      take_top();
-      if (top.reference != above_reference) look_above();
-    }
-    priced.leave(stage);
-  }
-  above_ring.skip(above_group, above_groups);
+  PricesOfStrip<S, Tile> prices(problem, extent, around.strip, pair, price_ring);
+  const int chunks = forward_chunks(around, saved.memory != nullptr);
+  sweep_strip(problem, extent, around, pair, index, chunks, saved, files, above_edges, below_edges, prices, value);
 }
 
 }  // namespace softdtw

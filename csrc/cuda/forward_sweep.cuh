@@ -1,0 +1,146 @@
+// The sweep of a strip in forward by a warp that others work for: they compute what its cells cost, and carry edges between blocks.
+// Edges come from the strip above and go to the one below through rings in shared memory, so this warp waits for no memory.
+//
+// Few such warps share a multiprocessor, so their time is that of one instruction after another. What a chunk needs is one loop
+// without a jump, the sweep is checked when it is done, and references are renewed only when it is time.
+#pragma once
+
+#include "edge_ring.cuh"
+
+namespace softdtw {
+
+// `files`: the edge above is to be kept, and nobody has written it yet. Costs has
+//     begin(stage), end(stage)        around the chunks of a stage
+//     use(place, part)                waits for the costs of a chunk
+//     rise(recurrences, place)        what m may rise by in it, at most
+//     price(recurrences, k, t)        a cost, split, for the plain sweep
+//     read(place), cost(k, t)         costs for the general one
+template <class S, class Costs>
+__device__ __forceinline__ void sweep_strip(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, const Surroundings<S>& around, int64_t pair,
+    int index, int chunks, const Saved<S>& saved, bool files, EdgeRing<S>& above_edges, EdgeRing<S>& below_edges,
+    Costs& costs, typename S::Scalar* value) {
+  using T = typename S::Scalar;
+  const int lane = threadIdx.x;
+  const Strip<S>& strip = around.strip;
+  const bool keeps = saved.memory != nullptr;
+  const Recurrences<S> recurrences(problem, pair);
+  // Chunks of which no cell needs a check.
+  int first_plain = 0, end_plain = 0;
+  if (!recurrences.has_penalty) {
+    end_plain = chunks;
+    while (first_plain < chunks && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  }
+  pin(first_plain);
+  pin(end_plain);
+  EdgeRing<S>&above_ring = pinned(above_edges), &below_ring = pinned(below_edges);
+  const unsigned above_groups = around.is_first ? 0 : around.above.groups();
+  const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
+  unsigned above_group = 0;
+  above_ring.skip(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
+
+  RobustState<S> state;
+  state.start(around.is_first && lane == 0);
+  Width<S> width;
+  RobustTop<S> top;
+  double lane_above = 0;
+  long long above_reference = 0;
+  T shift = 0;
+  const auto take_top = [&] {
+    if (above_group < above_groups) {
+      top.read(above_ring.await(above_group));
+      if (files && lane == 0) copy_out(top, above_edge, above_group);
+      above_ring.leave(above_group++);
+    } else if (top.exists) {
+      top = RobustTop<S>();
+    }
+  };
+  const auto look_above = [&] {
+    shift = shift_of<S>(above_of(top, state, lane, lane_above));
+    above_reference = __double_as_longlong(top.reference);
+  };
+  // Lane 31 is kSkewChunks behind lane 0.
+  const auto has_group = [&](int chunk) { return !around.is_last && lane == kWarp - 1 && chunk >= S::kSkewChunks; };
+  const auto slot_of = [&](int chunk) -> EdgeSlot<S>& { return below_ring.place(chunk - S::kSkewChunks); };
+  const auto write = [&](EdgeSlot<S>& out, bool writes) {
+    if (writes) out.reference = state.reference;
+    return [&out, writes](int t, auto bottom) {
+      if (writes) RobustTop<S>::write(out.entries, t, bottom);
+    };
+  };
+  const auto hand_over = [&](int chunk, bool writes) {
+    if (writes) below_ring.fill(chunk - S::kSkewChunks);
+    take_top();
+    if (__double_as_longlong(top.reference) != above_reference) look_above();
+  };
+  unsigned room = below_ring.kRoom;
+  take_top();
+  for (int chunk = 0; chunk < chunks;) {
+    const int stage = chunk / S::kStage, end = min(chunk + S::kStage, chunks);
+    if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent())) {
+      state.renew(lane, top.reference);
+      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      width.start(state);
+      state.become(!__all_sync(kAllLanes, width.fits));
+      look_above();
+    }
+    if (keeps && stage > 0) state.store(saved.stage(pair, index, stage), lane);
+    if (!around.is_last) below_ring.make_room(room, max(0, end - S::kSkewChunks));
+    costs.begin(stage);
+    while (chunk < end) {
+      bool is_used = false;
+      int end_run = min(end, chunk <= around.end_chunk ? min(end_plain, around.end_chunk) : end_plain);
+      if (state.is_wide || chunk < first_plain) end_run = chunk;
+#pragma unroll 1
+      for (; chunk < end_run; ++chunk) {
+        const Place<S> place(strip, extent, chunk, lane);
+        costs.use(place, chunk % S::kStage);
+        const bool writes = has_group(chunk);
+        const auto column = write(slot_of(chunk), writes);
+        const auto before = state.narrow;
+        sweep_ahead(
+            lane, top, shift, state.narrow, [&](int k, int t) { return costs.price(recurrences, k, t); },
+            [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
+        width.spend(costs.rise(recurrences, place), shift, top.wide);
+        if (!__all_sync(kAllLanes, width.fits && is_exact(state.narrow))) {
+          state.narrow = before;
+          state.become(true);
+          is_used = true;
+          break;
+        }
+        normalise(state.narrow);
+        hand_over(chunk, writes);
+      }
+      if (chunk >= end) break;
+
+      const Place<S> place(strip, extent, chunk, lane);
+      if (!is_used) costs.use(place, chunk % S::kStage);
+      costs.read(place);
+      state.become(true);
+      width.fits = false;
+      const bool writes = has_group(chunk);
+      const bool ends = chunk == around.end_chunk && lane == around.end_lane;
+      const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
+      double last_m = NAN;
+      T last_s = NAN;
+      sweep_general(
+          recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
+          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            const auto cell = recurrence.cell(diag, up, left, costs.cost(k, t));
+            if (ends && k == end_row && t == end_step) {
+              last_m = cell.m;
+              last_s = cell.s;
+            }
+            return cell;
+          },
+          write(slot_of(chunk), writes));
+      if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
+      hand_over(chunk++, writes);
+    }
+    costs.end(stage);
+  }
+  above_ring.skip(above_group, above_groups);
+}
+
+}  // namespace softdtw
