@@ -1,4 +1,4 @@
-// Squared Euclidean costs of series of few dimensions in forward, where the sweep's own lanes compute them: a lane holds the
+// Squared Euclidean costs of series of few dimensions in forward, where a strip's own lanes compute them: a lane holds the
 // vectors of its rows and reads those of its columns, whose neighbours other lanes have read just before.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers, which are read four at a time.
-template <class S, int kGroups>
+// Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time.
+template <class S, int kGroups, bool kFours = true>
 class FewTile {
   const Vectors columns;
   float4 rows[S::kRows][kGroups];
@@ -26,20 +26,23 @@ class FewTile {
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
       for (int i = 0; i < kGroups; ++i)
-        rows[k][i] = load_four<true>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
+        rows[k][i] = load_four<kFours>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) {
+    const float* vectors[S::kSteps];
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
+    for (int t = 0; t < S::kSteps; ++t) {
+      vectors[t] = columns.at(max(place.column + t, 0));
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) costs[k][t] = 0;
+    }
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
       if (i > 0 && 4 * i >= columns.dim) continue;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {
-        const float4 four = load_four<true>(columns.at(max(place.column + t, 0)), 4 * i, columns.dim);
+        const float4 four = load_four<kFours>(vectors[t], 4 * i, columns.dim);
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_square(rows[k][i] - four, costs[k][t]);
       }

@@ -8,9 +8,10 @@
 // (product_gradient.cuh). Neither costs nor E leave the chip: they stand in rings in shared memory (product_channel.cuh).
 // Series and gradients are read and written vector by vector, D numbers in a row.
 //
-// The forward kernel is product_block.cuh's. A block takes a ticket (tickets.cuh), which stands for a few consecutive strips of one pair, and in backward for one. In
-// forward two more warps carry edges between the blocks. The loops are short where they can be: all these warps' code together
-// has to fit the instruction cache that a multiprocessor has, or they wait for it more than for anything else.
+// The forward kernel is product_block.cuh's; few pairs of a few dimensions go forward in tiled's teams instead (tiled.cu), which
+// keep the same. A block takes a ticket (tickets.cuh), which stands for a few consecutive strips of one pair, and in backward for
+// one. In forward two more warps carry edges between the blocks. The loops are short where they can be: all these warps' code
+// together has to fit the instruction cache that a multiprocessor has, or they wait for it more than for anything else.
 #include "engines.cuh"
 #include "product_block.cuh"
 #include "product_forward.cuh"
@@ -44,7 +45,7 @@ struct ProductSweep {
   __device__ void sweep(
       const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Ring<Edge>& above,
       Ring<Edge>& below) const {
-    sweep_strip<Channel>(problem, extent, pair, index, saved, keeps() && own > 0, above, below, value);
+    product_sweep<Channel>(problem, extent, pair, index, saved, keeps() && own > 0, above, below, value);
   }
   __device__ void carry_edge_in(
       const Extent& extent, int64_t pair, int first, Ring<Edge>& ring, const Progress* progress, int lane) const {

@@ -113,20 +113,27 @@ class StripCosts : StripOfSeries {
  private:
   // A loop of few instructions, since the warps of a strip share what caches them.
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    constexpr int kAtOnce = kWarps == 1 ? 4 : 2, kOwnColumns = kBatchColumns / kWarps;
+    constexpr int kAtOnce = 2, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
     const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
+    const int begin = warp * kOwnColumns, last = y.count - 1 - first;
+    const float* vector = y.at(first + begin);
 #pragma unroll 1
-    for (int column = warp * kOwnColumns; column < (warp + 1) * kOwnColumns; column += kAtOnce) {
+    for (int column = begin; column < begin + kOwnColumns; column += kAtOnce) {
+      float4 own[kAtOnce][kGroups];
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c) {
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) own[c][i] = load_four<kFours>(vector, 4 * i, x.dim);
+        if (column + c < last) vector += y.stride;
+      }
       float costs[kAtOnce][S::kRows] = {}, most = 0;
 #pragma unroll
-      for (int i = 0; i < kFewDims / 4; ++i) {
+      for (int i = 0; i < kGroups; ++i) {
         if (4 * i >= x.dim) continue;
 #pragma unroll
-        for (int c = 0; c < kAtOnce; ++c) {
-          const float4 four = load_four<kFours>(y.at(first + column + c), 4 * i, x.dim);
+        for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - four, costs[c][k]);
-        }
+          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - own[c][i], costs[c][k]);
       }
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c) {

@@ -1,5 +1,5 @@
 // Squared Euclidean costs of float32 series of more than one dimension: what stencil and tiled hand on to product.cu, and
-// what stencil sweeps forward vector by vector.
+// what they sweep forward vector by vector.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace softdtw {
 // Mirrored in torchsoftdtw/selection.py.
 constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 2;
 
-// Up to so many dimensions a lane of product.cu can hold the vectors of its two rows.
+// Up to so many dimensions a lane of product.cu, or of tiled's teams, can hold the vectors of its rows.
 constexpr int kFewDims = 8;
 
 // Up to so many dimensions stencil's forward pass computes costs from vectors that lanes hold (few_tile.cuh), by rows a lane,

@@ -128,7 +128,7 @@ cudaError_t launch_backward(
 template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_few(problem.cost, problem.dim, S::kRows) && reads_fours(problem))
+    if (is_few(problem.cost, problem.dim, S::kRows))
       return launch(static_cast<FewTile<S, few_dims(S::kRows) / 4>*>(nullptr));
   return with_tile<S>(problem, launch);
 }

@@ -3,8 +3,9 @@
 // Threads to work: a block of W warps takes a ticket, which stands for W consecutive strips (strip.cuh) of one pair; ticket
 // order is top strips first, all pairs side by side. Within a block warps run as a pipeline, as in stencil.cu; the block's
 // last warp hands its edge through global memory to whichever block holds the next ticket of the pair. Few pairs of float32
-// series of one dimension have several warps a strip (team.cuh).
+// series have several warps a strip: of one dimension team.cuh's, of several product.cu's, or in forward team.cuh's if they are few.
 #include "engines.cuh"
+#include "few_tile.cuh"
 #include "strip_variant.h"
 #include "team.cuh"
 #include "tickets.cuh"
@@ -233,9 +234,10 @@ cudaError_t launch_teams(
   return cudaGetLastError();
 }
 
-template <class Engine, typename T>
+template <class Engine>
 cudaError_t launch_team_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row, cudaStream_t stream) {
+    const Problem<float>& problem, float* value, const typename Engine::Kept& kept, void* tickets, void* row,
+    cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
   const int teams = teams_of(sizeof(PriceRing<S>));
@@ -260,6 +262,32 @@ cudaError_t launch_team_backward(
 }
 
 template <class S>
+Saved<S> kept(const Problem<typename S::Scalar>& problem, void* saved) {
+  const Sizes<S> sizes(problem);
+  return saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
+}
+
+// Rows a lane of the teams that go forward, or 0 where other blocks are faster; `rows`: those of the plan. Where strips of two rows
+// would have to take turns, those of four are faster, if nothing is kept, which backward would want in strips of two.
+int rows_of_teams(const Problem<float>& problem, bool keeps, int rows) {
+  const auto blocks = [&](auto shape) { return problem.batch * groups_of(Sizes<decltype(shape)>(problem), kTeams); };
+  if (rows == 2 && (keeps || teams_pay<1>(blocks(Shape<float, 2>()))))
+    return teams_pay<2>(blocks(Shape<float, 2>())) ? 2 : 0;
+  return teams_pay<2>(blocks(Shape<float, 4>())) ? 4 : 0;
+}
+
+template <template <class> class TileOf>
+cudaError_t launch_teams_forward(
+    int rows, const Problem<float>& problem, float* value, void* saved, void* tickets, void* row, cudaStream_t stream) {
+  const auto run = [&](auto shape) {
+    using S = decltype(shape);
+    return launch_team_forward<RobustEngine<S, TileOf<S>, true>>(
+        problem, value, kept<S>(problem, saved), tickets, row, stream);
+  };
+  return rows == 4 ? run(Shape<float, 4>()) : run(Shape<float, 2>());
+}
+
+template <class S>
 struct Tiled {
   using T = typename S::Scalar;
 
@@ -268,10 +296,6 @@ struct Tiled {
   }
   static int64_t saved_bytes(const Problem<T>& problem) {
     return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
-  }
-  static Saved<S> kept(const Problem<T>& problem, void* saved) {
-    const Sizes<S> sizes(problem);
-    return saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
   }
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
@@ -289,23 +313,18 @@ struct Tiled {
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     void* const row = static_cast<char*>(scratch) + ticket_bytes(problem, kLeastForwardWarps);
-    return with_tile<S>(problem, [&](auto tile) {
-      using Tile = std::remove_pointer_t<decltype(tile)>;
-      using Engine = RobustEngine<S, Tile, true>;
-      if constexpr (sizeof(T) == 4 && Tile::kUnivariate) {
-        const int64_t blocks = problem.batch * groups_of(Sizes<S>(problem), kTeams);
-        // Where strips of two rows a lane would have to take turns, those of four are faster.
+    if constexpr (sizeof(T) == 4)
+      if (is_univariate(problem)) {
+        const int rows = rows_of_teams(problem, saved != nullptr, S::kRows);
+        if (rows > 0) return launch_teams_forward<UnivariateTile>(rows, problem, value, saved, scratch, row, stream);
         using Taller = Shape<T, 4>;
-        if (S::kRows == 2 && saved == nullptr && !teams_pay<1>(blocks)) {
-          using TallerEngine = RobustEngine<Taller, UnivariateTile<Taller>, true>;
-          return teams_pay<2>(problem.batch * groups_of(Sizes<Taller>(problem), kTeams))
-                     ? launch_team_forward<TallerEngine>(problem, value, Saved<Taller>(), scratch, row, stream)
-                     : launch_forward<TallerEngine>(problem, value, Saved<Taller>(), scratch, row, stream);
-        }
-        if (teams_pay<2>(blocks))
-          return launch_team_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
+        if (S::kRows == 2 && saved == nullptr)
+          return launch_forward<RobustEngine<Taller, UnivariateTile<Taller>, true>>(
+              problem, value, Saved<Taller>(), scratch, row, stream);
       }
-      return launch_forward<Engine>(problem, value, kept(problem, saved), scratch, row, stream);
+    return with_tile<S>(problem, [&](auto tile) {
+      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
+      return launch_forward<Engine>(problem, value, kept<S>(problem, saved), scratch, row, stream);
     });
   }
 
@@ -313,7 +332,7 @@ struct Tiled {
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
     T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, kLeastBackwardWarps));
     void* const flows = table + table_scalars(problem);
-    const Saved<S> memory = kept(problem, const_cast<void*>(saved));
+    const Saved<S> memory = kept<S>(problem, const_cast<void*>(saved));
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
@@ -326,11 +345,52 @@ struct Tiled {
   }
 };
 
+// Forward of few pairs of few dimensions, in the place of product.cu's: a team needs fewer instructions a cell than warps that hand
+// costs over. What it keeps is the same.
+using TeamShape = Shape<float, 2>;
+
+template <class S>
+using Fours = FewTile<S, 1, true>;
+template <class S>
+using EightsInFours = FewTile<S, 2, true>;
+template <class S>
+using UpToFour = FewTile<S, 1, false>;
+template <class S>
+using UpToEight = FewTile<S, 2, false>;
+
+int rows_of_few_dims(const Problem<float>& problem, bool keeps) {
+  const bool are_few = problem.cost == Cost::kSqEuclidean && problem.dim > 1 && problem.dim <= kFewDims;
+  return are_few ? rows_of_teams(problem, keeps, TeamShape::kRows) : 0;
+}
+
+cudaError_t forward_of_few_dims(
+    int rows, const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
+  void* const row = static_cast<char*>(scratch) + Tiled<TeamShape>::ticket_bytes(problem, kLeastForwardWarps);
+  if (problem.dim <= 4)
+    return reads_fours(problem) ? launch_teams_forward<Fours>(rows, problem, value, saved, scratch, row, stream)
+                                : launch_teams_forward<UpToFour>(rows, problem, value, saved, scratch, row, stream);
+  return reads_fours(problem) ? launch_teams_forward<EightsInFours>(rows, problem, value, saved, scratch, row, stream)
+                              : launch_teams_forward<UpToEight>(rows, problem, value, saved, scratch, row, stream);
+}
+
 }  // namespace
 
 template <typename T>
 Variant<T> tiled_variant() {
-  return strip_variant<T, Tiled, kTiledProductDims>("tiled");
+  constexpr auto others = strip_variant<T, Tiled, kTiledProductDims>;
+  Variant<T> variant = others("tiled");
+  if constexpr (std::is_same_v<T, float>) {
+    variant.forward_scratch_bytes = [](const Problem<T>& problem, int rows, bool save) {
+      return rows_of_few_dims(problem, save) > 0 ? Tiled<TeamShape>::forward_scratch_bytes(problem, save)
+                                                 : others("tiled").forward_scratch_bytes(problem, rows, save);
+    };
+    variant.forward = [](const Problem<T>& problem, int rows, T* value, void* saved, void* scratch, cudaStream_t stream) {
+      const int team_rows = rows_of_few_dims(problem, saved != nullptr);
+      return team_rows > 0 ? forward_of_few_dims(team_rows, problem, value, saved, scratch, stream)
+                           : others("tiled").forward(problem, rows, value, saved, scratch, stream);
+    };
+  }
+  return variant;
 }
 template Variant<float> tiled_variant<float>();
 template Variant<double> tiled_variant<double>();
