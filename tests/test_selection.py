@@ -10,7 +10,7 @@ def test_the_cpu_has_one_kernel(n):
 
 
 def test_length_decides_before_batch():
-    several = selection.ALONE_BATCH + 1
+    several = selection.AT_ONCE + 1
     assert select_kernel(selection.STENCIL_LONGEST, batch=several) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST + 1, batch=several) == "tiled"
     assert select_kernel(selection.STENCIL_LONGEST + 1, batch=10_000) == "stencil"
@@ -18,7 +18,7 @@ def test_length_decides_before_batch():
 
 
 def test_hardly_any_pairs_are_spread_over_more_blocks():
-    alone = selection.ALONE_BATCH
+    alone = selection.AT_ONCE
     assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
     assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone) == "tiled"
     for dim in (1, 2, 20):

@@ -10,43 +10,47 @@ from .arguments import FLOATS, flag
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
+NAMES = ("auto", *KERNELS)
 
 # From how many pairs on `stencil`, whose pairs have a block each, is faster than `tiled`, which spreads them over
 # blocks: from the sweeps in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions.
 ALWAYS, NEVER, ANY = 0, math.inf, math.inf
 STENCIL_LONGEST = 512
-STENCIL_LONGEST_ALONE = 256  # hardly any pairs of one dimension would each be one warp's:
-ALONE_BATCH = 64  # up to so many
+STENCIL_LONGEST_ALONE = 256  # few pairs of one dimension would each be one warp's
+AT_ONCE = 132  # blocks of tiled that an H200 runs at once: more pairs take turns
 # From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
 MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
-OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, ALONE_BATCH + 1))
+OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, AT_ONCE + 1))
 OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
 OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (1536, NEVER), (ANY, 192))}
 # In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
-    (1, (*OF_ONE_DIM, (ANY, 208))),
-    (2, ((384, 192), (ANY, 176))),
-    (5, ((384, 352), (STENCIL_LONGEST, 288), (ANY, 352))),
+    (1, (*OF_ONE_DIM, (1024, 200), (ANY, 192))),
+    (2, ((64, 272), (128, AT_ONCE + 1), (256, 192), (1024, 180), (ANY, 216))),
+    (3, ((128, 288), (256, 256), (1024, 205), (ANY, 240))),
+    (4, ((ANY, 272),)),
+    (5, ((64, 352), (128, 420), (ANY, 576))),
     (MANY_DIMS - 1, ((128, 800), (256, 1280), (STENCIL_LONGEST, 1024), (ANY, 1536))),
     (ANY, OF_MANY_DIMS),
 )
 # ... and without them,
 OF_VALUES = (
-    (1, (*OF_ONE_DIM, (ANY, 288))),
-    (2, ((255, 320), (ANY, 184))),
-    (4, ((ANY, 144),)),
-    (6, ((255, 432), (ANY, 226))),
-    (8, ((256, 160), (ANY, 212))),
-    *((dim, ((255, 256 + 32 * dim), (ANY, 160 + 12 * dim))) for dim in range(9, MANY_DIMS)),
+    (1, (*OF_ONE_DIM, (1024, 2 * AT_ONCE + 1), (ANY, 352))),
+    (4, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 256), (ANY, 176))),
+    (8, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 144), (ANY, 216))),
+    *(
+        (dim, ((128, 256 + 32 * dim), (256, 60 * dim - 160), (STENCIL_LONGEST, 55 * dim - 290), (ANY, 13 * dim + 85)))
+        for dim in range(9, MANY_DIMS)
+    ),
     (ANY, OF_MANY_DIMS),
 )
 # and of other costs, ready-made ones among them.
 MATRIX = "matrix"
 OF_OTHERS = (
-    (1, (*OF_ONE_DIM, (ANY, 512))),
+    (1, ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, 65), (ANY, 512))),
     (7, ((256, ALWAYS), (STENCIL_LONGEST, 256), (ANY, 512))),
     (MANY_DIMS - 1, ((256, ALWAYS), (ANY, 512))),
     (ANY, OF_MANY_DIMS),
@@ -113,8 +117,8 @@ def _check_size(name, size):
 def check_name(kernel):
     if not isinstance(kernel, str):
         raise TypeError(f"kernel: expected a string, got {type(kernel).__name__}")
-    if kernel not in ("auto", *KERNELS):
-        names = ", ".join(repr(name) for name in ("auto", *KERNELS))
+    if kernel not in NAMES:
+        names = ", ".join(map(repr, NAMES))
         raise ValueError(f"kernel: expected one of {names}, got {kernel!r}")
 
 
@@ -124,11 +128,12 @@ def plan(kernel, n, m, batch, dim, dtype, device, gradient=False, cost="sqeuclid
     gradient: whether one is wanted. cost: of vectors, or MATRIX for ready-made costs.
     """
     check_name(kernel)
-    if device.type in ("cpu", "meta"):
+    kind = device.type
+    if kind in ("cpu", "meta"):
         if kernel in CUDA_KERNELS:
             raise ValueError(f"kernel: {kernel!r} runs on CUDA tensors only, and x is on {device}; use 'auto' or 'cpu'")
         return Plan("cpu", 0)
-    if device.type != "cuda":
+    if kind != "cuda":
         raise ValueError(f"device: expected the CPU or CUDA, got {device}")
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
@@ -145,7 +150,10 @@ def _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost):
 
 
 def _first(table, size):
-    return next(entry for most, entry in table if size <= most)
+    for most, entry in table:
+        if size <= most:
+            return entry
+    return table[-1][1]
 
 
 def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclidean"):
@@ -171,7 +179,7 @@ def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclid
 def _rows_of_vectors(n, batch, dim, gradient):
     if gradient:  # Where E does not count is left out, and strips of fewer rows leave out more.
         full = batch >= 2 * FEW_PAIRS if n <= 128 else n <= 256 and FEW_PAIRS <= batch < 2 * FEW_PAIRS
-        return 4 if full else 2
+        return 4 if full and n > TWO_ROWS_LONGEST else 2
     # A lane can hold the vectors of four rows if they have four numbers (csrc/cuda/few_tile.cuh), else a tile of costs.
     fills = batch >= 2 * FEW_PAIRS and n > TWO_ROWS_LONGEST
     return 4 if dim in (3, 4) and (n > 256 or fills) else 2
