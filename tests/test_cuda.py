@@ -226,6 +226,21 @@ def test_few_long_pairs_whose_references_are_renewed_in_time(dim, gamma):
 
 
 @NAMES
+@pytest.mark.parametrize("dim", [1, 3, 17])
+def test_rows_far_from_the_first_one_of_a_long_pair(name, dim):
+    """2500 rows of thousands of powers of two, more than float32 counts: references follow down the rows."""
+    levels = torch.tensor([1.75, 2.0, 1.8125, 1.625, 1.9375]).repeat_interleave(500)
+    x, y = torch.zeros(1, 2500, dim), torch.zeros(1, 250, dim)
+    x[0, :, 0], y[0, :, 0] = levels, -2.0
+    x, y = x.cuda().requires_grad_(), y.cuda().requires_grad_()
+    exact = value_and_gradients(*(z.detach().double().requires_grad_() for z in (x, y)), gamma=1 / 128, kernel="diagonal")
+    value, *gradients = value_and_gradients(x, y, gamma=1 / 128, kernel=name)
+    torch.testing.assert_close(value.double(), exact[0], rtol=1e-6, atol=0)
+    for actual, expected in zip(gradients, exact[1:], strict=True):
+        assert (actual - expected).abs().max() <= 1e-4 * expected.abs().max()
+
+
+@NAMES
 def test_launches_of_more_pairs_than_a_grid_dimension_holds(name):
     x, y = data(140_000, 2, 3, 1)
     value, grad_x, grad_y = value_and_gradients(x, y, kernel=name)

@@ -78,7 +78,7 @@ __device__ __forceinline__ void sweep_strip(
   take_top();
   for (int chunk = 0; chunk < chunks;) {
     const int stage = chunk / S::kStage, end = min(chunk + S::kStage, chunks);
-    if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent())) {
+    if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent(state.narrow))) {
       state.renew(lane, top.reference);
       lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
       width.start(state);

@@ -127,13 +127,14 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
 }
 
 // Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better
-// entries come from above, is not. A row that fell below the limit and rose again in the chunk is still below half of it.
+// entries come from above, is not. It must not be so much either that entries which the lane below has left out (shift_of), for
+// being another limit away, come to matter there.
 template <class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   float lowest = state.left[0].m;
 #pragma unroll
   for (int k = 1; k < S::kRows; ++k) lowest = fminf(lowest, state.left[k].m);
-  return lowest > -Whole<float>::limit;
+  return lowest > -Whole<float>::limit / 8;
 }
 template <class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, double>&) {

@@ -114,8 +114,15 @@ struct Width {
     spent += rise;
     fits = fits && spent < kLimit && shift > -kLimit && !top_is_wide;
   }
-  // Whether the reference had better be renewed.
-  __device__ __forceinline__ bool is_spent() const { return !fits || !(spent < kLimit / 4); }
+  // Whether the reference is to be renewed: while it is not, the lane's smallest m stays below half of the limit, so that what
+  // shift_of() leaves out of the row above is small next to it.
+  __device__ __forceinline__ bool is_spent(const Lane<S, T>& state) const {
+    T lowest = state.diag.m;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) lowest = DeviceMath<T>::min(lowest, state.left[k].m);
+    const bool is_near = DeviceMath<T>::abs(lowest) < kLimit / 8 || lowest >= nowhere<S>() / 2;
+    return !(fits && spent < kLimit / 4 && is_near);
+  }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
   __device__ __forceinline__ bool plain(
       const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
