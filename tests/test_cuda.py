@@ -199,9 +199,10 @@ def test_65536_by_65536_forward_in_linear_memory():
     [{}, {"bandwidth": 30}, {"warp_penalty": 0.3}, {"x_lengths": [300, 1, 150] * 50}, {"gamma": 1e-3}],
     ids=lambda options: next(iter(options), "plain"),
 )
-def test_values_alone_of_more_strips_than_run_at_once(options):
+@pytest.mark.parametrize("dim", [1, 3, 4, 5, 8])
+def test_values_alone_of_more_strips_than_run_at_once(dim, options):
     """tiled then takes four rows a lane, and two where it keeps something for backward."""
-    x, y = data(150, 300, 280, 1)
+    x, y = data(150, 300, 280, dim)
     exact = soft_dtw(x.double(), y.double(), kernel="diagonal", **options)
     kept = soft_dtw(x, y, kernel="tiled", **options)
     with torch.no_grad():

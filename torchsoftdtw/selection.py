@@ -149,11 +149,10 @@ def _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost):
     return _first(_first(by_dim, dim), n)
 
 
-def _first(table, size):
+def _first(table, size):  # tables end with ANY
     for most, entry in table:
         if size <= most:
             return entry
-    return table[-1][1]
 
 
 def rows_per_thread(kernel, n, batch, dim, dtype, gradient=False, cost="sqeuclidean"):
