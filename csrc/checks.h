@@ -132,6 +132,17 @@ inline Tensor new_series_gradient(const Tensor& series, Order order, bool ragged
   return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
 }
 
+// What a backward pass is given for every pair.
+inline void check_of_pairs(const Tensor& grad_value, const Tensor& value, int64_t batch, const Tensor& like) {
+  const auto fits = [&](const Tensor& numbers) {
+    return numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == like.scalar_type() &&
+           numbers.device() == like.device();
+  };
+  STD_TORCH_CHECK(
+      fits(grad_value) && fits(value), "grad_value and value: expected shape (", batch,
+      ",), and the dtype and the device of the input");
+}
+
 // What arrives from above, of any stride: that of a sum is one number for all pairs.
 template <typename T>
 void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tensor& value) {

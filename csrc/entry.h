@@ -41,10 +41,7 @@ struct EntryPoints {
     STD_TORCH_CHECK(
         saved.numel() == Backend::template saved_bytes<T>(problem, plan),
         "backward was called for a forward pass that saved nothing, or with other arguments");
-    STD_TORCH_CHECK(
-        grad_value.dim() == 1 && grad_value.size(0) == problem.batch && grad_value.scalar_type() == like.scalar_type() &&
-            value.dim() == 1 && value.size(0) == problem.batch && value.scalar_type() == like.scalar_type(),
-        "grad_value and value: expected shape (", problem.batch, ",) and the dtype of the input");
+    check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);
     take_grad_value(gradient, grad_value, result);

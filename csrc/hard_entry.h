@@ -39,10 +39,7 @@ struct HardEntryPoints {
             spans.scalar_type() == ScalarType::Int && spans.is_contiguous(),
         "spans: expected a contiguous int32 tensor of shape (", problem.batch, ", ", problem.n,
         ", 2), as a forward pass with save returns it");
-    STD_TORCH_CHECK(
-        grad_value.dim() == 1 && grad_value.size(0) == problem.batch && grad_value.scalar_type() == like.scalar_type() &&
-            value.dim() == 1 && value.size(0) == problem.batch && value.scalar_type() == like.scalar_type(),
-        "grad_value and value: expected shape (", problem.batch, ",) and the dtype of the input");
+    check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);
     take_grad_value(gradient, grad_value, result);

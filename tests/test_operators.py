@@ -125,6 +125,17 @@ def test_second_order_ops_refuse_directions_that_do_not_fit():
             ops.third_order_product(costs, costs, wrong, *options)
 
 
+def test_backward_refuses_numbers_of_other_pairs(kernel):
+    x, y, shared, plan = arguments(kernel, 3, 20, 30, torch.float32)
+    value, saved = ops.forward(x, y, *shared, "sqeuclidean", *plan, True)
+    ones = torch.ones_like(value)
+    wrong = [ones[:2], ones.double(), ones[:, None], ones.to("cpu" if kernel.device == "cuda" else "meta")]
+    for given in ((other, value) for other in wrong), ((ones, other) for other in wrong):
+        for grad_value, values in given:
+            with pytest.raises((RuntimeError, NotImplementedError), match=r"expected shape \(3,\)|meta"):
+                ops.backward(grad_value, x, y, values, saved, *shared, "sqeuclidean", *plan, True, True)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("options", OPTIONS)
 def test_fakes_know_what_is_saved(template, options, dtype):

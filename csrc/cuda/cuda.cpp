@@ -41,8 +41,8 @@ struct CudaBackend {
         return tensor.stride(2) == 1 && reads_fours(view<float>(tensor), tensor.size(2));
       };
       if (is_ready(series)) return series;
-      const Tensor packed = torch::stable::contiguous(series);
-      return is_ready(packed) ? packed : torch::stable::clone(packed);
+      const Tensor dense = torch::stable::contiguous(series);
+      return is_ready(dense) ? dense : torch::stable::clone(dense);
     }
     if (order == Order::kVectors) return series.stride(2) == 1 ? series : torch::stable::contiguous(series);
     if (series.stride(1) == 1) return series;

@@ -4,9 +4,10 @@
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
 // what another could do meanwhile. Forward: one sweeps, as the robust engine does (product_forward.cuh), and two or four
 // compute costs ahead of it (product_costs.cuh). Backward: two or four compute costs, two rebuild what the forward sweep
-// computed (product_rebuild.cuh), one sweeps back (product_reverse.cuh), and two or four turn E into gradients behind it
-// (product_gradient.cuh). Neither costs nor E leave the chip: they stand in rings in shared memory (product_channel.cuh).
-// Series and gradients are read and written vector by vector, D numbers in a row.
+// computed (product_rebuild.cuh), one sweeps back (product_reverse.cuh), for which another looks for what comes from the strip
+// below (product_flows.cuh), and two or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave
+// the chip: they stand in rings in shared memory (product_channel.cuh). Series and gradients are read and written vector by
+// vector, D numbers in a row.
 //
 // The forward kernel is product_block.cuh's; few pairs of a few dimensions go forward in tiled's teams instead (tiled.cu), which
 // keep the same. A block takes a ticket (tickets.cuh), which stands for a few consecutive strips of one pair, and in backward for
@@ -25,12 +26,34 @@ namespace {
 
 using S = ProductShape;
 
+// Of a block in backward: what each of its warps does. Every fourth one has the same scheduler, so these are apart: those that
+// have the most to do, and the sweep, which all strips above wait for. Those that do the same are together, also with
+// the multiprocessor's other block, since their instructions are cached once.
 template <bool kFew>
 struct BackwardBlock {
   using Warps = ProductWarps<kFew>;
-  static constexpr int kWarps = 1 + Warps::kRebuilders + Warps::kCosts + Warps::kGradients;
+  static constexpr int kWarps = 2 + Warps::kRebuilders + Warps::kCosts + Warps::kGradients;
   static constexpr int kBlocks = kFew ? 2 : 1;  // of a multiprocessor
+  enum Role { kSweep, kRebuild, kCosts, kCarry, kRows, kColumns };
+  Role role;
+  int number;  // among those of the role
+
+  //   kSweep   kRebuild 0   kRebuild 1   kCosts 0
+  //   kCarry   kRows 0      kColumns 0   kCosts 1
+  //   kCosts 3 kRows 1      kColumns 1   kCosts 2
+  __device__ explicit BackwardBlock(int warp) {
+    const int line = warp / 4, place = warp % 4;
+    if (place == 3 || warp == 8)
+      role = kCosts, number = warp == 8 ? 3 : line;
+    else if (warp == 0 || warp == 4)
+      role = warp == 0 ? kSweep : kCarry, number = 0;
+    else if (line == 0)
+      role = kRebuild, number = warp - 1;
+    else
+      role = place == 1 ? kRows : kColumns, number = line - 1;
+  }
 };
+static_assert(BackwardBlock<true>::kWarps == 8 && BackwardBlock<false>::kWarps == 12);
 
 // What product_forward() does for soft-DTW.
 struct ProductSweep {
@@ -79,8 +102,11 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     FlowRows flows, float* other_dy, Tickets tickets, int64_t strips) {
   using Warps = ProductWarps<kFew>;
   using Channel = BackwardChannel<kFew>;
+  __shared__ FlowItems flow_items;
   Channel& channel = pinned(Channel::own());
+  FlowItems& items = pinned(flow_items);
   channel.start(threadIdx.x);
+  if (threadIdx.y == 0) items.start(threadIdx.x);
   const Turn turn = take_turn(tickets, problem.batch);
   const int64_t pair = turn.pair;
   const int above = turn.group;  // the pair's last strip
@@ -95,17 +121,19 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   if (index < 0) return;
   const Surroundings<S> around(extent, index);
 
-  const int role = threadIdx.y;
-  constexpr int kFirstCosts = 1 + Warps::kRebuilders, kFirstRows = kFirstCosts + Warps::kCosts,
-                kFirstColumns = kFirstRows + Warps::kRows;
-  if (role == 0) return reverse_strip(extent, around, pair, index, flows, channel);
-  if (role < kFirstCosts)
+  using Block = BackwardBlock<kFew>;
+  const Block own(threadIdx.y);
+  const auto role = own.role;
+  const int number = own.number;
+  if (role == Block::kSweep) return reverse_strip(extent, around, pair, index, flows, items, channel);
+  if (role == Block::kCarry) return carry_flows_in(flows, around, pair, index, chunks_of<true>(around, true) - 1, items);
+  if (role == Block::kRebuild)
     return channel.for_each_run(
-        [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, role - 1, last_chunk, channel); });
+        [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, number, last_chunk, channel); });
   // Batches go from the one where a run, or E, starts to the first one.
-  if (role < kFirstRows) {
+  if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
-    const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - kFirstCosts);
+    const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, number);
     return channel.for_each_run([&](int last_chunk) {
       const int top = last_chunk / kBatchGroups;
       for (int batch = top; batch >= -kEarlyBatches; --batch) {
@@ -134,16 +162,14 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     }
     sums.finish();
   };
-  if (role < kFirstColumns)
-    return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, role - kFirstRows));
-  const int warp = role - kFirstColumns;
+  if (role == Block::kRows) return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, number));
   GradientChain chain;
-  chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + warp;
+  chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
   if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
   chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
   View<float> dy = gradient.y;
   if (dy.data != nullptr) dy = above % kGradientTables == 0 ? dy.pair(pair) : other_table(problem, other_dy).pair(pair);
-  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, dy, chain, warp));
+  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, dy, chain, number));
 }
 
 // dy and the strips' other table of it.

@@ -101,15 +101,18 @@ cudaError_t launch_products(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int bytes, cudaStream_t stream,
     const Arguments&... arguments) {
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  constexpr int kOwnBytes = 8192;  // of a block, beside the dynamic ones
+  constexpr int kReservedBytes = 1024;  // of every block
   int device = 0, processors = 1, all_bytes = 1;
+  cudaFuncAttributes attributes{};
   cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
   if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
-  const int64_t share = std::min<int64_t>((100 * resident * (bytes + kOwnBytes) + all_bytes - 1) / all_bytes, 100);
+  const int64_t own_bytes = bytes + static_cast<int64_t>(attributes.sharedSizeBytes) + kReservedBytes;
+  const int64_t share = std::min<int64_t>((100 * resident * own_bytes + all_bytes - 1) / all_bytes, 100);
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
   kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments...);

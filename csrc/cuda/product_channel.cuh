@@ -55,27 +55,40 @@ struct __align__(16) BatchRing {
 // The cells of a lane's chunk in a ring.
 template <class Ring>
 struct ChunkInRing {
-  static constexpr int kColumns = Ring::kColumns;
+  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(float), kColumnBytes = Ring::kRows * kRowBytes;
   int first;    // the lane's first column in the ring
-  int rows[4];  // the lane's first row in every fourth column
+  int rows[4];  // the lane's first row in every fourth column, in bytes
 
   __device__ __forceinline__ ChunkInRing(int chunk, int lane) {
     constexpr int kGroups = kColumns / ProductShape::kSteps;
     first = chunk % kGroups * ProductShape::kSteps - lane;
     if (first < 0) first += kColumns;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane);
+    for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane) * kRowBytes;
   }
-  __device__ __forceinline__ int column(int t) const {
-    if constexpr ((kColumns & (kColumns - 1)) == 0) return (first + t) & (kColumns - 1);
-    return min(static_cast<unsigned>(first + t), static_cast<unsigned>(first + t - kColumns));
+  __device__ __forceinline__ int column(int t) const { return wrapped(first + t, kColumns); }
+  __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const { return two_rows(ring, 0, t); }
+  // Moves to the next chunk, or the one before.
+  __device__ __forceinline__ void forth() {
+    first += ProductShape::kSteps;
+    if (first >= kColumns) first -= kColumns;
   }
-  __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const {
-    return reinterpret_cast<float2&>(ring.cells[column(t) * Ring::kRows + rows[t % 4]]);
+  __device__ __forceinline__ void back() {
+    first -= ProductShape::kSteps;
+    if (first < 0) first += kColumns;
   }
-  // Step t0 + t, where t alone is known when compiled.
+  // Step t0 + t, where t alone is known when compiled, and t0 is even.
   __device__ __forceinline__ float2& two_rows(Ring& ring, int t0, int t) const {
-    return reinterpret_cast<float2&>(ring.cells[column(t0 + t) * Ring::kRows + rows[t % 4]]);
+    const int start = wrapped((first + t0) * kColumnBytes + t * kColumnBytes, kColumns * kColumnBytes);
+    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * 8;  // as swizzled() has it, two columns further
+    return *reinterpret_cast<float2*>(reinterpret_cast<char*>(ring.cells) + (start | row));
+  }
+
+ private:
+  // A number below 2 `size`, modulo that.
+  __device__ __forceinline__ static int wrapped(int number, int size) {
+    if ((size & (size - 1)) == 0) return number & (size - 1);
+    return min(static_cast<unsigned>(number), static_cast<unsigned>(number - size));
   }
 };
 
@@ -123,10 +136,12 @@ struct BackwardChannel {
   using Warps = ProductWarps<kFew>;
   // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
   using Costs = CostRing<Warps::kCosts, 8, 2>;
-  // With many dimensions E piles up near likely paths, where gradients take longest, and there the strips follow each other:
-  // none should have to wait.
-  using Alignment = BatchRing<kFew ? 4 : 6, 1, Warps::kGradients>;
+  // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to
+  // wait.
+  using Alignment = BatchRing<7, 1, Warps::kGradients>;
   static constexpr int kBuffers = Warps::kRebuilders;
+  // Of a chunk, for the loop that rebuilds it. With few dimensions two blocks share what caches their instructions.
+  static constexpr int kRebuiltParts = kFew ? 4 : 2;
   // What the sweep says with a stage that it is done with, at the end of a run: the stage is the first one that it does not
   // need any more, or another one.
   enum End { kGoesOn, kEndsHere, kHasEnded };
@@ -135,7 +150,7 @@ struct BackwardChannel {
   Costs costs;
   Alignment alignment;
   RebuildSources sources[Warps::kRebuilders];
-  Gate<kWarp> rebuilt[kBuffers], released[kBuffers];  // of `weights`
+  Gate<kWarp> rebuilt[kBuffers], released[kBuffers][S::kStage];  // of `weights`, stages and chunks
   End stage_ends[kBuffers];
   bool costs_end[Costs::kBatches], alignment_ends[Alignment::kBatches];
   // Of a run of the warps that compute costs, rebuild and sweep: stage after stage, from this chunk on. Whether there is
@@ -145,6 +160,12 @@ struct BackwardChannel {
   // For those who compute gradients, the first batch of E.
   Gate<1> started;
   int first_batch;
+
+  // Where a chunk of the stage of a turn stands in its buffer. Stages are rebuilt from their first chunk on and swept from their
+  // last one on, so in every other use the order is reversed: what is released first is filled first.
+  __device__ __forceinline__ static int place_of(int turn, int part) {
+    return turn / kBuffers % 2 == 0 ? part : S::kStage - 1 - part;
+  }
 
   __device__ __forceinline__ static BackwardChannel& own() { return *reinterpret_cast<BackwardChannel*>(stage_memory); }
   // By the whole block. E is 0 where no sweep comes by, right of the first chunk.
@@ -161,17 +182,15 @@ struct BackwardChannel {
     costs.start(lane);
     if (lane < kBuffers) {
       rebuilt[lane].start();
-      released[lane].start();
       stage_ends[lane] = kGoesOn;
     }
+    if (lane < kBuffers * S::kStage) released[lane / S::kStage][lane % S::kStage].start();
     if (lane < Costs::kBatches) costs_end[lane] = false;
   }
   __device__ __forceinline__ void stop_run(int lane) {
     costs.stop(lane);
-    if (lane < kBuffers) {
-      rebuilt[lane].stop();
-      released[lane].stop();
-    }
+    if (lane < kBuffers) rebuilt[lane].stop();
+    if (lane < kBuffers * S::kStage) released[lane / S::kStage][lane % S::kStage].stop();
   }
   // The warps of a run, before it and after it.
   __device__ __forceinline__ static void meet() {

@@ -113,19 +113,28 @@ class StripCosts : StripOfSeries {
  private:
   // A loop of few instructions, since the warps of a strip share what caches them.
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    constexpr int kAtOnce = 2, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
+    constexpr int kAtOnce = 1, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
     const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
     const int begin = warp * kOwnColumns, last = y.count - 1 - first;
     const float* vector = y.at(first + begin);
+    float4 ahead[kAtOnce][kGroups];
+    const auto load_ahead = [&](int column) {
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c) {
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) ahead[c][i] = load_four<kFours>(vector, 4 * i, x.dim);
+        if (column + c < last) vector += y.stride;
+      }
+    };
+    load_ahead(begin);
 #pragma unroll 1
     for (int column = begin; column < begin + kOwnColumns; column += kAtOnce) {
       float4 own[kAtOnce][kGroups];
 #pragma unroll
-      for (int c = 0; c < kAtOnce; ++c) {
+      for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-        for (int i = 0; i < kGroups; ++i) own[c][i] = load_four<kFours>(vector, 4 * i, x.dim);
-        if (column + c < last) vector += y.stride;
-      }
+        for (int i = 0; i < kGroups; ++i) own[c][i] = ahead[c][i];
+      load_ahead(column + kAtOnce);
       float costs[kAtOnce][S::kRows] = {}, most = 0;
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "product_channel.cuh"
+#include "ring.cuh"
 
 namespace softdtw {
 
@@ -79,62 +80,99 @@ struct FlowRows {
   }
 };
 
-// Of a strip in backward: what comes from the strip below, for lane 31, whose columns in a chunk start one right of a group.
+// What comes from the strip below, for lane 31, whose columns in a chunk start one right of a group: to the sweep from a warp
+// that looks for it, since a look takes half as long as the sweep of a chunk.
+struct alignas(16) FlowItem {
+  float flows[ProductShape::kSteps];
+  // Of the first item, that alone: the chunk from which on E may be in the strip. Then there is an item for every chunk, until one
+  // says that this chunk and those before it take nothing.
+  int word;
+};
+struct FlowItems : Ring<FlowItem, 1, 8> {
+  FlowItem none;
+
+  __device__ void start(int lane) {
+    Ring::start(lane);
+    if (lane < ProductShape::kSteps) none.flows[lane] = 0;
+  }
+};
+
+// The warp that looks.
+__device__ inline void carry_flows_in(
+    const FlowRows& flows, const Surroundings<ProductShape>& around, int64_t pair, int index, int last_chunk,
+    FlowItems& items) {
+  using S = ProductShape;
+  const bool works = threadIdx.x == 0;
+  const FlowRows::Span& span = flows.span(pair, index + 1);
+  const unsigned* const rows = flows.group(pair, index + 1, 0);
+  // The chunk that takes the first group of the strip below, and how many there are.
+  const int first_taken = S::kSkewChunks + around.below_offset, groups = around.is_last ? 0 : around.below.groups();
+  int chunk = last_chunk;
+  unsigned item = 0, room = items.kRoom;
+  if (works) {
+    if (!around.is_last) {
+      unsigned start;
+      while ((start = FlowRows::look_at(span.start)) == 0) __nanosleep(20);
+      chunk = max(0, min(chunk, static_cast<int>(start) - 1 - around.strip.first_column / S::kSteps));
+    }
+    items.place(item).word = chunk;
+    items.fill(item);
+  }
+  chunk = __shfl_sync(kAllLanes, chunk, 0);
+  for (bool goes_on = true; goes_on; --chunk) {
+    items.make_room(room, ++item + 1);
+    if (works) {
+      const int group = chunk - first_taken;
+      goes_on = group >= 0 && groups > 0;
+      unsigned words[S::kSteps] = {};
+      while (goes_on && group < groups) {
+        const unsigned end = FlowRows::look_at(span.end);
+        FlowRows::look_at(rows + group * S::kSteps, words);
+        if (FlowRows::are_there(words)) break;
+        goes_on = end == 0 || group >= static_cast<int>(end) - 1;
+      }
+      FlowItem& to = items.place(item);
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) to.flows[t] = __uint_as_float(goes_on ? words[t] & ~FlowRows::kIsThere : 0u);
+      to.word = !goes_on;
+      items.fill(item);
+    }
+    goes_on = __shfl_sync(kAllLanes, goes_on, 0);
+  }
+}
+
+// The sweep's side, whose lanes all read the same.
 class Inflow {
   using S = ProductShape;
-  const unsigned* const rows;
-  const FlowRows::Span* const span;
-  const int first_taken, taken;  // the chunk that takes the first group, and how many there are
-  int ended = 0;                 // the first group that the strip below has left flows in, as far as is known
-  unsigned words[S::kSteps];
-
-  __device__ __forceinline__ bool takes(int chunk) const {
-    return chunk - first_taken >= ended && chunk - first_taken < taken;
-  }
-  __device__ __forceinline__ void look(int chunk) { FlowRows::look_at(rows + (chunk - first_taken) * S::kSteps, words); }
-  __device__ __forceinline__ void know_end(unsigned end) {
-    if (end != 0) ended = end - 1;
-  }
+  FlowItems& items;
+  unsigned item = 0;
+  bool over = false;
 
  public:
-  __device__ Inflow(const FlowRows& flows, const Surroundings<S>& around, int64_t pair, int index)
-      : rows(flows.group(pair, index + 1, 0)),
-        span(&flows.span(pair, index + 1)),
-        first_taken(S::kSkewChunks + around.below_offset),
-        taken(threadIdx.x == kWarp - 1 && !around.is_last ? around.below.groups() : 0) {}
+  __device__ explicit Inflow(FlowItems& items_) : items(items_) {}
 
-  // Starts to look for what a chunk takes.
-  __device__ __forceinline__ void prepare(int chunk) {
-    if (takes(chunk)) look(chunk);
+  // The chunk to look from; before anything else.
+  __device__ int start() {
+    const int chunk = items.await(item).word;
+    items.leave(item++);
+    return chunk;
   }
-  // Waits for it, and prepares the chunk before.
-  __device__ __forceinline__ void take(int chunk, float (&below)[S::kSteps]) {
-    if (takes(chunk)) {
-#pragma unroll 1
-      while (!FlowRows::are_there(words)) {
-        const unsigned end = FlowRows::look_at(span->end);
-        look(chunk);
-        know_end(end);
-        if (!takes(chunk)) break;
-      }
-    }
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) below[t] = __uint_as_float(takes(chunk) ? words[t] & ~FlowRows::kIsThere : 0u);
-    prepare(chunk - 1);
-    __syncwarp();
+  // What the next chunk takes, until it leaves it.
+  __device__ __forceinline__ const float* take() const { return over ? items.none.flows : items.await(item).flows; }
+  __device__ __forceinline__ void leave() {
+    if (over) return;
+    over = items.items[item % items.kRoom].word != 0;
+    items.leave(item++);
   }
-  // Whether chunks before this one take nothing.
-  __device__ __forceinline__ bool is_over(int chunk) {
-    if (taken > 0) know_end(FlowRows::look_at(span->end));
-    return __all_sync(kAllLanes, min(chunk - 1 - first_taken, taken - 1) < ended);
-  }
+  // Whether the next chunk and all before it take nothing. Waits for what the next one takes.
+  __device__ __forceinline__ bool is_over() const { return over || items.await(item).word != 0; }
 };
 
 // Where flows will first count in a strip, in groups of columns of lane 0, or a little further right: from where they did two
 // strips below, if paths go on as they went before, but no steeper to the left than the table's diagonal. By one lane.
 __device__ inline int guess_start(const Extent& extent, const FlowRows& flows, int64_t pair, int index) {
   using S = ProductShape;
-  constexpr int kMargin = 4;
+  constexpr int kMargin = 8;
   const int last = strips_of<S>(extent) - 1, end = (extent.m - 1) / S::kSteps + S::kSkewChunks;
   const float slope = static_cast<float>(extent.m) / extent.n / S::kSteps;
   const auto start_of = [&](int strip) {

@@ -89,41 +89,37 @@ struct StripGradient : StripOfSeries {
   }
 };
 
-// dx. Several warps have equal parts of the strip's rows.
+// dx. Several warps take blocks of dimensions in turn, or tiles of rows where there is one block: most of E is in one tile or
+// two.
 template <bool kFew>
 class RowGradients : public StripGradient<kFew> {
   using Base = StripGradient<kFew>;
   using S = ProductShape;
   using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
-  static constexpr int kOwnTiles = kTiles / ProductWarps<kFew>::kRows;
+  static constexpr int kWarps = ProductWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
   const View<float> dx;
-  const int first_tile;
-  float columns[kBatchGroups][2];     // few dimensions: those of y in a batch
-  float row_sums[kOwnTiles][2] = {};  // of E, this lane's share, rows group and group + 8 of a tile
-  Sums held[kOwnTiles] = {};          // of products, if dimensions are few
+  const int warp;
+  float columns[kBatchGroups][2][kEights];  // those of y in a batch, in a block of dimensions
+  float row_sums[kTiles][2] = {};           // of E, this lane's share, rows group and group + 8 of a tile
+  Sums held[kFew ? kTiles : 1] = {};        // of products, if dimensions are few
 
  public:
   __device__ RowGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Ring& ring_, int warp)
+      int64_t pair, typename Base::Ring& ring_, int warp_)
       : Base(problem, gradient, extent, strip_, pair, ring_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
-        first_tile(warp * kOwnTiles) {}
+        warp(warp_) {}
 
   // What does not depend on E.
   __device__ __forceinline__ void prepare(int batch) {
-    if (!kFew || dx.data == nullptr) return;
-    const int first = strip.first_column + batch * kBatchColumns;
-#pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h)
-#pragma unroll
-      for (int j = 0; j < 2; ++j) columns[h][j] = Base::moved(y.at(first + 8 * h + member + 4 * j), group);
+    if (dx.data != nullptr && has_one_block()) load_columns(strip.first_column + batch * kBatchColumns, first_dim_of(warp));
   }
   __device__ __forceinline__ void add(int batch) {
     if (dx.data == nullptr) return;
     const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
 #pragma unroll 1
-    for (int tile = first_tile; tile < first_tile + kOwnTiles; ++tile) {
+    for (int tile = 0; tile < kTiles; ++tile) {
       float e[2][4], sums[2];
       if (Base::load_alignment(tile, ring_column, e, sums)) {
         row_sums[0][0] += sums[0];
@@ -134,7 +130,7 @@ class RowGradients : public StripGradient<kFew> {
 #pragma unroll
           for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
         if constexpr (kFew)
-          add_to_held(held[0], left, columns);
+          add_to_held(left);
         else
           add_to_memory(tile, first, left);
       }
@@ -146,100 +142,106 @@ class RowGradients : public StripGradient<kFew> {
   // The part of dx that is no product.
   __device__ __forceinline__ void finish() {
     if (dx.data == nullptr) return;
-    if constexpr (kFew) {
+    __syncwarp();
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const int row = strip.first_row + tile * kTileRows;
 #pragma unroll
-      for (int tile = 0; tile < kOwnTiles; ++tile)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int row = strip.first_row + (first_tile + tile) * kTileRows + group + 8 * half;
-          const float sum = sum_of_group(row_sums[tile][half]);
-#pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            const int d = 2 * member + j;
-            if (row < x.count && d < x.dim)
-              dx.at(row, d) = scale * fmaf(sum, Base::moved(x.at(row), d), -held[tile][2 * half + j]);
-          }
-        }
-    } else {
-      finish_memory();
+      for (int half = 0; half < 2; ++half) {
+        const float sum = sum_of_group(row_sums[0][half]);
+        if constexpr (kFew)
+          finish_held(row + group + 8 * half, sum, held[0][2 * half], held[0][2 * half + 1]);
+        else
+          finish_memory(tile, row + 8 * half, sum);
+      }
+      rotate(row_sums);
+      if constexpr (kFew) rotate(held);
     }
   }
 
  private:
-  __device__ __forceinline__ static void add_to_held(
-      Sums& sums, const Factor (&left)[kBatchGroups][4], const float (&columns)[kBatchGroups][2]) {
-    Sums terms[4] = {};
-#pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h) {
-      const Factor right[2] = {Factor(columns[h][0]), Factor(columns[h][1])};
-      multiply_add_apart(terms, left[h], right);
-    }
-#pragma unroll
-    for (int j = 0; j < 4; ++j) sums[j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+  // Of a warp: dimensions first_dim_of(tile) and, if it has more than one block, every kStride further.
+  static constexpr int kStride = kDims * kWarps;
+  __device__ __forceinline__ bool has_one_block() const { return x.dim <= kStride; }
+  __device__ __forceinline__ int first_dim_of(int tile) const {
+    return x.dim > kDims ? kDims * warp : kDims * ((warp + tile) % kWarps);
   }
-
-  // sum_j E y_j for the rows of a tile and the columns of a batch.
-  __device__ __forceinline__ void add_to_memory(int tile, int first, const Factor (&left)[kBatchGroups][4]) const {
-    const int own_row = strip.first_row + tile * kTileRows + group;
-    const float* columns[kBatchGroups][2];
+  __device__ __forceinline__ void load_columns(int first, int first_dim) {
+    float from[kEights] = {};
+    Base::load(origin, first_dim, from, from);
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-      for (int j = 0; j < 2; ++j) columns[h][j] = y.at(first + 8 * h + member + 4 * j);
+      for (int j = 0; j < 2; ++j) Base::load(y.at(first + 8 * h + member + 4 * j), first_dim, from, columns[h][j]);
+  }
+
+  __device__ __forceinline__ void add_to_held(const Factor (&left)[kBatchGroups][4]) {
+    Sums terms[4] = {};
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const Factor right[2] = {Factor(columns[h][0][0]), Factor(columns[h][1][0])};
+      multiply_add_apart(terms, left[h], right);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) held[0][j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+  }
+  __device__ __forceinline__ void finish_held(int row, float sum, float first, float second) const {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int d = 2 * member + j;
+      if (row < x.count && d < x.dim)
+        dx.at(row, d) = scale * fmaf(sum, Base::moved(x.at(row), d), -(j == 0 ? first : second));
+    }
+  }
+
+  // sum_j E y_j for the rows of a tile and the columns of a batch.
+  __device__ __forceinline__ void add_to_memory(int tile, int first, const Factor (&left)[kBatchGroups][4]) {
+    const int own_row = strip.first_row + tile * kTileRows + group;
 #pragma unroll 1
-    for (int first_dim = 0; first_dim < x.dim; first_dim += 8 * kRowEights) {
+    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
       const int own_dim = first_dim + 2 * member;
       float* const out = dx.data + own_row * dx.row_stride + own_dim;
       const auto for_each_sum = [&](auto&& f) {
 #pragma unroll
-        for (int i = 0; i < kRowEights; ++i)
+        for (int i = 0; i < kEights; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j)
             if (own_row + j / 2 * 8 < x.count && own_dim + 8 * i + j % 2 < x.dim)
               f(i, j, (out + j / 2 * 8 * dx.row_stride)[8 * i + j % 2]);
       };
-      float from[kRowEights] = {};
-      Sums sums[kRowEights] = {}, before[kRowEights];
-      Base::load(origin, first_dim, from, from);
+      Sums sums[kEights] = {}, before[kEights];
       for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
+      if (!has_one_block()) load_columns(first, first_dim);
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) {
-        float upper[kRowEights], lower[kRowEights];
-        Base::load(columns[h][0], first_dim, from, upper);
-        Base::load(columns[h][1], first_dim, from, lower);
-        Base::multiply(sums, first_dim, left[h], upper, lower);
-      }
+      for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left[h], columns[h][0], columns[h][1]);
       for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
     }
   }
 
-  __device__ __forceinline__ void finish_memory() {
-    const int first_row = strip.first_row + first_tile * kTileRows;
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 2 * kOwnTiles; ++i) {
-      const float sum = sum_of_group(row_sums[i / 2][i % 2]);
+  // For eight rows of a tile, with the sum of the one that is the lane's group.
+  __device__ __forceinline__ void finish_memory(int tile, int first_row, float sum) const {
 #pragma unroll 1
-      for (int d = threadIdx.x; d - static_cast<int>(threadIdx.x) < x.dim; d += kWarp) {
-        const bool inside = d < x.dim;
-        const float from = inside ? __ldg(origin + d) : 0.0f;
-        float products[8], own[8];
+    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+      const int d = first_dim + threadIdx.x;
+      const bool inside = d < x.dim;
+      const float from = inside ? __ldg(origin + d) : 0.0f;
+      float products[8], own[8];
 #pragma unroll
-        for (int g = 0; g < 8; ++g) {
-          const int row = first_row + 8 * i + g;
-          products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
-          own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
-        }
+      for (int g = 0; g < 8; ++g) {
+        const int row = first_row + g;
+        products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
+        own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
+      }
 #pragma unroll
-        for (int g = 0; g < 8; ++g) {
-          const int row = first_row + 8 * i + g;
-          const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
-          if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
-        }
+      for (int g = 0; g < 8; ++g) {
+        const int row = first_row + g;
+        const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
+        if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
       }
     }
   }
 };
+static_assert(8 * kRowEights == kWarp, "a warp finishes what it has added");
 
 // dy. Several warps take blocks of dimensions in turn. In its products columns are the rows of the left factor; rows 2 t and
 // 2 t + 1 of every 8 are what member t holds.
@@ -280,10 +282,11 @@ class ColumnGradients : public StripGradient<kFew> {
       // Who waits for this strip will hear of it, if not now, with a later batch.
       if (threadIdx.x == 0 && chain.below.has_done(coming, seen)) done = progress_of(0, coming);
     } else {
+      // Ahead of the products, so that what they are added to is on its way meanwhile: mostly the strip below has long done it.
+      await_below();
 #pragma unroll 1
       for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
         add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
-      await_below();
     }
     __syncwarp();
   }
@@ -325,7 +328,8 @@ class ColumnGradients : public StripGradient<kFew> {
             f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
     };
     Sums before[kOwnEights], moved[kOwnEights], sums[kOwnEights] = {};
-    for_each_sum([&](int i, int j, float&) {
+    for_each_sum([&](int i, int j, float& sum) {
+      before[i][j] = __ldcg(&sum);
       moved[i][j] = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
     });
     float column_sums[2] = {};
@@ -343,14 +347,14 @@ class ColumnGradients : public StripGradient<kFew> {
 #pragma unroll
       for (int j = 0; j < 4; ++j) sums[0][j] = ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
     } else {
-      float from[kColumnEights] = {};
+      float from[kOwnEights] = {};
       Base::load(origin, first_dim, from, from);
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         if ((tiles >> tile & 1) == 0) continue;
         for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
           const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
-          float upper[kColumnEights], lower[kColumnEights];
+          float upper[kOwnEights], lower[kOwnEights];
           Base::load(x.at(row), first_dim, from, upper);
           Base::load(x.at(row + 1), first_dim, from, lower);
           Base::multiply(sums, first_dim, left, upper, lower);
@@ -359,8 +363,6 @@ class ColumnGradients : public StripGradient<kFew> {
     }
     column_sums[0] = sum_of_group(column_sums[0]);
     column_sums[1] = sum_of_group(column_sums[1]);
-    await_below();
-    for_each_sum([&](int i, int j, float& sum) { before[i][j] = __ldcg(&sum); });
     for_each_sum([&](int i, int j, float& sum) {
       sum = fmaf(scale, fmaf(column_sums[j / 2], moved[i][j], -sums[i][j]), before[i][j]);
     });

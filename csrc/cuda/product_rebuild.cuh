@@ -6,16 +6,62 @@
 
 namespace softdtw {
 
-// A cell's place among the weights of a stage.
-__device__ __forceinline__ int weights_at(int part, int k, int t) {
+// A cell's place among the weights of a stage, of the chunk in a place of it.
+__device__ __forceinline__ int weights_at(int place, int k, int t) {
   using S = ProductShape;
-  return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
+  return ((place * S::kSteps + t) * S::kRows + k) * kWarp;
 }
 
-// Half a chunk: loops over halves have few instructions, since the warps of a strip share what caches them.
-struct HalfShape : ProductShape {
-  static constexpr int kSteps = ProductShape::kSteps / 2;
+// A part of a chunk: loops over parts have few instructions, since the warps of a strip share what caches them.
+template <int kParts>
+struct PartShape : ProductShape {
+  static constexpr int kSteps = ProductShape::kSteps / kParts;
 };
+using HalfShape = PartShape<2>;
+
+// Whether the general sweep has left a group of an edge.
+__device__ __forceinline__ bool is_wide(const EdgeSlot<ProductShape>& slot) {
+  return PackedEntry{0, __float_as_uint(slot.entries[ProductShape::kSteps])}.exists();
+}
+
+// The plain sweep over a chunk, `keep(k, t, weights)`.
+template <class Part, class Costs, class Keep>
+__device__ __forceinline__ void sweep_in_parts(
+    const Recurrences<ProductShape>& recurrences, int lane, const EdgeSlot<ProductShape>& above, float shift, Costs& costs,
+    const ChunkInRing<Costs>& cells, Lane<ProductShape, float>& entries, Keep&& keep) {
+  using S = ProductShape;
+  Lane<Part, float> lane_entries;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) lane_entries.at(i) = entries.at(i);
+#pragma unroll 1
+  for (int t0 = 0; t0 < S::kSteps; t0 += Part::kSteps) {
+    RobustTop<Part> top;
+#pragma unroll
+    for (int t = 0; t < Part::kSteps; ++t) {
+      top.m[t] = above.entries[t0 + t];
+      top.s[t] = above.entries[S::kSteps + t0 + t];
+    }
+    float own[S::kRows][Part::kSteps];
+#pragma unroll
+    for (int t = 0; t < Part::kSteps; ++t) {
+      const float2 two = cells.two_rows(costs, t0, t);
+      own[0][t] = two.x;
+      own[1][t] = two.y;
+    }
+    sweep_ahead(
+        lane, top, shift, lane_entries,
+        [&](int k, int t) { return recurrences.plain.split(own[k][t], recurrences.plain.scale); },
+        [&](int k, int t, const auto& terms, float diag, float up, float left) {
+          Weights<float> weights;
+          const float sum = sum_of(terms, diag, up, left, weights);
+          keep(k, t0 + t, weights);
+          return sum;
+        },
+        [](int, auto) {});
+  }
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) entries.at(i) = lane_entries.at(i);
+}
 
 // Rebuilds every kRebuilders-th stage of a run. Turns count all of them.
 template <class Channel>
@@ -30,8 +76,6 @@ __device__ void rebuild_strip(
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
   const Recurrences<S> recurrences(problem, pair);
-  int has_penalty = recurrences.has_penalty;
-  pin(has_penalty);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
   ProductTile<Channel, true> tile(problem, extent, strip, pair, lane, last_chunk);
@@ -68,6 +112,20 @@ __device__ void rebuild_strip(
 
   const int first_stage = last_stage - rebuilder;
   if (first_stage < 0) return;
+  // Chunks of which no cell needs a check.
+  int first_plain = 0, end_plain = recurrences.has_penalty ? 0 : last_chunk + 1;
+  while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+  while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  pin(first_plain);
+  pin(end_plain);
+  // Groups that the edge above does not have are right of those that it has, so what stands here first is theirs.
+  if (lane < 2 * S::kStage) {
+    EdgeSlot<S>& slot = sources.edges[lane / S::kStage][lane % S::kStage];
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) slot.entries[t] = nowhere<S>(), slot.entries[S::kSteps + t] = 1;
+    slot.reference = 0;
+  }
+  __syncwarp();
   fetch(first_stage, 0);
   for (int stage = first_stage, edges = 0; stage >= 0; stage -= kRebuilders, edges = 1 - edges) {
     const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
@@ -82,8 +140,12 @@ __device__ void rebuild_strip(
       state.start(around.is_first && lane == 0);
     }
     __syncwarp();
+    const auto await_place = [&](int part) {
+      if (turn < Channel::kBuffers) return;
+      channel.released[buffer][Channel::place_of(turn, part)].wait(turn / Channel::kBuffers - 1);
+    };
+    await_place(0);
     if (turn >= Channel::kBuffers) {
-      channel.released[buffer].wait(turn / Channel::kBuffers - 1);
       const auto end = channel.stage_ends[buffer];
       if (end != Channel::kGoesOn) {
         // Those who compute costs may wait for what this stage leaves.
@@ -96,83 +158,64 @@ __device__ void rebuild_strip(
     }
     if (stage >= kRebuilders) fetch(stage - kRebuilders, 1 - edges);
     float2* const kept = reinterpret_cast<float2*>(channel.weights[buffer]) + lane;
-    Width<S> width;
+    const auto keep = [&](int part, int k, int t, const Weights<float>& weights) {
+      kept[weights_at(Channel::place_of(turn, part), k, t)] = make_float2(weights.up, weights.left);
+    };
+    const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
+    const EdgeSlot<S>* const slots = sources.edges[edges];
     RobustTop<S> top;
-    double lane_above = 0, above_reference = 0;
     float shift = 0;
+    double lane_above = 0;
+    const auto look_above = [&](int part) {
+      top.exists = part < above_parts;
+      top.reference = slots[part].reference;
+      shift = shift_of<S>(above_of(top, state, lane, lane_above));
+    };
+    if (stage == 0) state.renew(lane, slots[0].reference);
+    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+    look_above(0);
+    Width<S> width;
+    width.start(state);
+    state.become(!__all_sync(kAllLanes, width.fits));
     tile.await(first_chunk);
+    ChunkInRing<Costs> cells(first_chunk, lane);
+    // The first loop is for chunks that need no check, without a jump in it; it is checked when it is done.
+    for (int part = 0; part < parts; ++part, cells.forth()) {
 #pragma unroll 1
-    for (int part = 0; part < parts; ++part) {
-      const int chunk = first_chunk + part;
-      const Place<S> place(strip, extent, chunk, lane);
-      const ChunkInRing<Costs> cells(chunk, lane);
-      const EdgeSlot<S>& slot = sources.edges[edges][part];
-      top.exists = chunk + around.above_offset < above_groups;
-      top.reference = top.exists ? slot.reference : 0;
-      top.wide = top.exists && PackedEntry{0, __float_as_uint(slot.entries[S::kSteps])}.exists();
-      if (part == 0) {
-        if (stage == 0) state.renew(lane, top.reference);
-        lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
-        width.start(state);
+      for (; part >= first_plain - first_chunk && part < min(parts, end_plain - first_chunk) && !state.is_wide;
+           ++part, cells.forth()) {
+        if (slots[part].reference != top.reference || top.exists != (part < above_parts)) look_above(part);
+        if (part > 0) await_place(part);
+        const auto before = state.narrow;
+        sweep_in_parts<PartShape<Channel::kRebuiltParts>>(
+            recurrences, lane, slots[part], shift, channel.costs, cells, state.narrow,
+            [&](int k, int t, const Weights<float>& weights) { keep(part, k, t, weights); });
+        width.spend(Width<S>::rise_of(recurrences, tile.reach_of(cells), true), shift, is_wide(slots[part]));
+        if (!__all_sync(kAllLanes, width.fits && is_exact(state.narrow))) {
+          state.narrow = before;
+          state.become(true);
+          break;
+        }
+        normalise(state.narrow);
       }
-      if (part == 0 || top.reference != above_reference) {
-        shift = shift_of<S>(above_of(top, state, lane, lane_above));
-        above_reference = top.reference;
-      }
-      const auto keep = [&](int k, int t, const Weights<float>& weights) {
-        kept[weights_at(part, k, t)] = make_float2(weights.up, weights.left);
-      };
-      const auto column = [](int, auto) {};
-      const float rise = Width<S>::rise_of(recurrences, tile.reach_of(cells), place.in_band && has_penalty == 0);
-      const bool plain =
-          width.plain(rise, shift, top.wide, state) && sweep_plain(width, state, [&](Lane<S, float>& entries) {
-            Lane<HalfShape, float> lane_entries;
-#pragma unroll
-            for (int i = 0; i <= S::kRows; ++i) lane_entries.at(i) = entries.at(i);
-#pragma unroll 1
-            for (int t0 = 0; t0 < S::kSteps; t0 += HalfShape::kSteps) {
-              RobustTop<HalfShape> half_top;
-              if (top.exists) {
-                load_group(slot.entries + t0, true, half_top.m);
-                load_group(slot.entries + S::kSteps + t0, true, half_top.s);
-              }
-              float costs[S::kRows][HalfShape::kSteps];
-#pragma unroll
-              for (int t = 0; t < HalfShape::kSteps; ++t) {
-                const float2 two = cells.two_rows(channel.costs, t0, t);
-                costs[0][t] = two.x;
-                costs[1][t] = two.y;
-              }
-              sweep_ahead(
-                  lane, half_top, shift, lane_entries,
-                  [&](int k, int t) { return recurrences.plain.split(costs[k][t], recurrences.plain.scale); },
-                  [&](int k, int t, const auto& terms, float diag, float up, float left) {
-                    Weights<float> weights;
-                    const float sum = sum_of(terms, diag, up, left, weights);
-                    keep(k, t0 + t, weights);
-                    return sum;
-                  },
-                  [](int, auto) {});
-            }
-#pragma unroll
-            for (int i = 0; i <= S::kRows; ++i) entries.at(i) = lane_entries.at(i);
-          });
-      if (!plain) {
-        if (top.exists)
-          top.read(slot);
-        else
-          top = RobustTop<S>();
-        tile.read(cells);
-        sweep_general(
-            recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-              Weights<float> weights;
-              const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);
-              keep(k, t, weights);
-              return cell;
-            },
-            [](int, auto) {});
-      }
+      if (part >= parts) break;
+      if (part > 0) await_place(part);
+      look_above(part);
+      top.read(slots[part]);
+      top.exists = part < above_parts;
+      tile.read(cells);
+      state.become(true);
+      width.fits = false;
+      sweep_general(
+          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top,
+          above_of(top, state, lane, lane_above), state,
+          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            Weights<float> weights;
+            const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);
+            keep(part, k, t, weights);
+            return cell;
+          },
+          [](int, auto) {});
     }
     channel.rebuilt[buffer].arrive();
     leave_batches(stage, false);

@@ -6,14 +6,10 @@
 
 namespace softdtw {
 
-// Whether any of what flows into a chunk counts, NaN included.
-__device__ __forceinline__ bool do_count(const RobustFlow<HalfShape>& flow, const float (&below)[ProductShape::kSteps]) {
-  float most = greater(flow.handed, flow.below_next);
-#pragma unroll
-  for (int k = 0; k < ProductShape::kRows; ++k) most = greater(most, greater(flow.left[k], flow.diag[k]));
-#pragma unroll
-  for (int t = 0; t < ProductShape::kSteps; ++t) most = greater(most, below[t]);
-  return !(most < kNegligible);
+// Whether any of what flows into a chunk counts, NaN included; each lane looks at one of those from below.
+__device__ __forceinline__ bool do_count(const RobustFlow<HalfShape>& flow, const float* below, int lane) {
+  const bool counts = !(greater(flow.most(), below[lane % ProductShape::kSteps]) < kNegligible);
+  return __any_sync(kAllLanes, counts);
 }
 
 // A chunk's place, from a step on.
@@ -28,16 +24,14 @@ struct Half {
 template <class Channel>
 __device__ void reverse_strip(
     const Extent& extent, const Surroundings<ProductShape>& around, int64_t pair, int index, const FlowRows& flows,
-    Channel& channel) {
+    FlowItems& items, Channel& channel) {
   using S = ProductShape;
   using Alignment = typename Channel::Alignment;
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
-  const int first_group = strip.first_column / S::kSteps;
-  Inflow inflow(flows, around, pair, index);
+  Inflow inflow(items);
   unsigned* const own_flows = flows.group(pair, index, 0);
   const int left = lane == 0 && !around.is_first ? strip.groups() : 0;
-  float below[S::kSteps];
   RobustFlow<HalfShape> flow;
 
   // A run, whose stages up to `passed` are not needed, or not any more.
@@ -48,15 +42,20 @@ __device__ void reverse_strip(
     if (lane == 0) channel.last_chunk = chunk;
     Channel::meet();
   };
-  const auto buffer_of = [&](int stage) { return (last_chunk / S::kStage - stage) % Channel::kBuffers; };
-  const auto await_stage = [&](int stage) {
-    channel.rebuilt[buffer_of(stage)].wait((last_chunk / S::kStage - stage) / Channel::kBuffers);
+  const auto turn_of = [&](int stage) { return last_chunk / S::kStage - stage; };
+  const auto buffer_of = [&](int stage) { return turn_of(stage) % Channel::kBuffers; };
+  const auto await_stage = [&](int stage) { channel.rebuilt[buffer_of(stage)].wait(turn_of(stage) / Channel::kBuffers); };
+  // The chunks of a stage from the part `first` on.
+  const auto release = [&](int stage, int first) {
+#pragma unroll 1
+    for (int part = S::kStage - 1; part >= first; --part)
+      channel.released[buffer_of(stage)][Channel::place_of(turn_of(stage), part)].arrive();
   };
   const auto pass = [&](int stage) {
 #pragma unroll 1
     while (passed > stage) {
       await_stage(--passed);
-      channel.released[buffer_of(passed)].arrive();
+      release(passed, 0);
     }
   };
   // No gate may be two openings ahead of those who wait.
@@ -65,7 +64,7 @@ __device__ void reverse_strip(
       await_stage(stage);
       if (lane == 0) channel.stage_ends[buffer_of(stage)] = i == 0 ? Channel::kEndsHere : Channel::kHasEnded;
       __syncwarp();
-      channel.released[buffer_of(stage)].arrive();
+      release(stage, 0);
     }
     if (lane == 0) channel.again = again;
     Channel::meet();
@@ -76,25 +75,19 @@ __device__ void reverse_strip(
   };
 
   // Other warps begin where flows may come to count, so that all is there when it turns out where they do.
-  int first_chunk = chunks_of<true>(around, true) - 1;
-  if (around.is_last) {
-    begin_run(first_chunk);
-  } else {
-    int guess = lane == 0 ? guess_start(extent, flows, pair, index) : 0;
-    guess = __shfl_sync(kAllLanes, guess, 0) - first_group;
-    begin_run(max(0, min(first_chunk, guess)));
-    unsigned start = 0;
-    if (lane == 0)
-      while ((start = FlowRows::look_at(flows.span(pair, index + 1).start)) == 0) __nanosleep(20);
-    start = __shfl_sync(kAllLanes, start, 0);
-    first_chunk = max(0, min(first_chunk, static_cast<int>(start) - 1 - first_group));
-    for (inflow.prepare(first_chunk);; --first_chunk) {
-      inflow.take(first_chunk, below);
-      if (first_chunk == 0 || __any_sync(kAllLanes, do_count(flow, below))) break;
-      const float none[S::kSteps] = {};
-      if (first_chunk < left) FlowRows::leave(own_flows + first_chunk * S::kSteps, none);
-      pass((first_chunk + S::kStage - 1) / S::kStage);
-    }
+  const int first_group = strip.first_column / S::kSteps;
+  int guess = chunks_of<true>(around, true) - 1;
+  if (!around.is_last) {
+    const int group = lane == 0 ? guess_start(extent, flows, pair, index) : 0;
+    guess = max(0, min(guess, __shfl_sync(kAllLanes, group, 0) - first_group));
+  }
+  begin_run(guess);
+  int first_chunk = inflow.start();
+  while (first_chunk > 0 && !around.is_last && !do_count(flow, inflow.take(), lane)) {
+    const float none[S::kSteps] = {};
+    if (first_chunk < left) FlowRows::leave(own_flows + first_chunk * S::kSteps, none);
+    inflow.leave();
+    pass((first_chunk-- + S::kStage - 1) / S::kStage);
   }
   // What counts at the end of the last strip is at its end, and elsewhere at lane 31.
   if (lane == 0 && !around.is_first)
@@ -109,72 +102,101 @@ __device__ void reverse_strip(
     channel.first_batch = top;
     channel.started.arrive();
   }
-  int next_batch = top - Alignment::kBatches;  // whose slot another batch holds until it is released
+  // The slot of the batch that is filled; and the batch that room is needed for next, whose slot another one holds until it is
+  // released, for the phase of that time.
+  int slot = Alignment::slot(top), next_batch = top - Alignment::kBatches, next_slot = slot, next_phase = 0;
+  const auto back = [](int& slot) { slot = slot == 0 ? Alignment::kBatches - 1 : slot - 1; };
   const auto await_room = [&](int batch) {
 #pragma unroll 1
-    for (; next_batch >= batch; --next_batch)
-      channel.alignment.released[Alignment::slot(next_batch)].wait((top - next_batch) / Alignment::kBatches - 1);
+    for (; next_batch >= batch; --next_batch) {
+      channel.alignment.released[next_slot].wait(next_phase);
+      back(next_slot);
+      if (next_slot == Alignment::slot(top)) next_phase ^= 1;
+    }
   };
+  // Chunks of which no cell needs a check.
+  int first_plain = 0, end_plain = first_chunk + 1;
+  while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+  while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  if (around.is_last) end_plain = min(end_plain, around.end_chunk);
 
-  for (int chunk = first_chunk;;) {
-    const int stage = chunk / S::kStage;
-    const float2* const kept = reinterpret_cast<const float2*>(channel.weights[buffer_of(stage)]) + lane;
-    bool counts = false;  // whether any flow of the stage does
+  // Of a stage: where its weights stand, and whether any flow has counted so far.
+  const float2* kept = nullptr;
+  int stage = 0, turn = 0;
+  bool counts = false;
+  bool lives = false;  // whether what flows counts
+  const auto begin_stage = [&](int chunk) {
+    stage = passed = chunk / S::kStage;
+    turn = turn_of(stage);
+    kept = reinterpret_cast<const float2*>(channel.weights[buffer_of(stage)]) + lane;
+    counts = lives = false;
     await_stage(stage);
+  };
+  int chunk = first_chunk;
+  ChunkInRing<Alignment> cells(chunk, lane);
+  unsigned* out = own_flows + chunk * S::kSteps;
+  bool ends = false;
+  begin_stage(chunk);
+  release(stage, chunk % S::kStage + 1);
+  const auto sweep = [&](auto general) {
+    constexpr bool kGeneral = decltype(general)::value;
+    if (chunk % S::kStage == S::kStage - 1 && chunk != first_chunk) begin_stage(chunk);
+    const int place_in_buffer = Channel::place_of(turn, chunk % S::kStage);
+    const bool is_end = kGeneral && chunk == around.end_chunk;
+    const Place<S> place(strip, extent, chunk, lane);
+    const float* const below = inflow.take();
+    // What counts mostly does so for a while, so it is asked again in the next stage only.
+    if (!lives || kGeneral) {
+      lives = do_count(flow, below, lane) || is_end;
+      counts = counts || lives;
+      if (!lives) flow = RobustFlow<HalfShape>();
+    }
+    // A loop of few instructions, since the warps of a strip share what caches them.
 #pragma unroll 1
-    for (; chunk >= stage * S::kStage; --chunk) {
-      const Place<S> place(strip, extent, chunk, lane);
-      if (chunk < first_chunk || around.is_last) inflow.take(chunk, below);
-      const ChunkInRing<Alignment> cells(chunk, lane);
-      const bool is_end = chunk == around.end_chunk, leaves = chunk < left;
-      unsigned* const out = own_flows + chunk * S::kSteps;
-      const auto weights_of = [&](int k, int t) {
-        const float2 two = kept[weights_at(chunk % S::kStage, k, t)];
+    for (int t0 = S::kSteps - HalfShape::kSteps; t0 >= 0; t0 -= HalfShape::kSteps) {
+      float half_below[HalfShape::kSteps], alignment[S::kRows][HalfShape::kSteps] = {}, handed_on[HalfShape::kSteps] = {};
+      load_group(below + t0, true, half_below);
+      const float2* const half_kept = kept + weights_at(place_in_buffer, 0, t0);
+      const auto weights = [&](int k, int t) {
+        const float2 two = half_kept[weights_at(0, k, t)];
         return Weights<float>{two.x, two.y};
       };
-      const bool count = __any_sync(kAllLanes, is_end || do_count(flow, below));
-      counts = counts || count;
-      if (!count) flow = RobustFlow<HalfShape>();
-      const int end_row = is_end && lane == around.end_lane ? around.end_row : -1;
-#pragma unroll 1
-      for (int t0 = S::kSteps - HalfShape::kSteps; t0 >= 0; t0 -= HalfShape::kSteps) {
-        float half_below[HalfShape::kSteps], alignment[S::kRows][HalfShape::kSteps] = {}, handed_on[HalfShape::kSteps] = {};
+      const auto cell = [&](int k, int t, float e) { alignment[k][t] = e; };
+      const auto column = [&](int t, float handed) { handed_on[t] = handed; };
+      if (lives)
+        sweep_robust_reversed<kGeneral, HalfShape>(
+            weights, extent, Half{place, t0}, lane, is_end && lane == around.end_lane ? around.end_row : -1,
+            around.end_time % S::kSteps - t0, half_below, flow, cell, column);
 #pragma unroll
-        for (int t = 0; t < HalfShape::kSteps; ++t) half_below[t] = t0 > 0 ? below[HalfShape::kSteps + t] : below[t];
-        const auto weights = [&](int k, int t) { return weights_of(k, t0 + t); };
-        const auto cell = [&](int k, int t, float e) { alignment[k][t] = e; };
-        const auto column = [&](int t, float handed) { handed_on[t] = handed; };
-        if (count) {
-          if (place.in_band && !is_end)
-            sweep_robust_reversed<false, HalfShape>(weights, extent, place, lane, -1, -1, half_below, flow, cell, column);
-          else
-            sweep_robust_reversed<true, HalfShape>(
-                weights, extent, Half{place, t0}, lane, end_row, around.end_time % S::kSteps - t0, half_below, flow, cell,
-                column);
-        }
-#pragma unroll
-        for (int t = 0; t < HalfShape::kSteps; ++t)
-          cells.two_rows(channel.alignment, t0, t) = make_float2(alignment[0][t], alignment[1][t]);
-        if (leaves) FlowRows::leave(out + t0, handed_on);
-      }
-      if (chunk % kBatchGroups == 0) channel.alignment.filled[Alignment::slot(chunk / kBatchGroups)].arrive();
-      if (chunk > 0) await_room((chunk - 1 - S::kSkewChunks) >> 1);
+      for (int t = 0; t < HalfShape::kSteps; ++t)
+        cells.two_rows(channel.alignment, t0, t) = make_float2(alignment[0][t], alignment[1][t]);
+      if (chunk < left) FlowRows::leave(out + t0, handed_on);
     }
-    if (chunk < 0) {
-      pass(0);
-      break;
-    }
-    // A stage without flows, left of the first one, has filled with zeros what it reaches of batches that are not filled yet.
-    if (!counts && stage < first_chunk / S::kStage && inflow.is_over(chunk + 1)) {
-      if (lane == 0 && !around.is_first) FlowRows::leave(flows.span(pair, index).end, chunk + 2);
-      const int batch = (chunk + 1) / kBatchGroups - 1, slot = Alignment::slot(batch);
-      await_room(batch);
-      if (lane == 0) channel.alignment_ends[slot] = true;
-      __syncwarp();
+    inflow.leave();
+    channel.released[turn % Channel::kBuffers][place_in_buffer].arrive();
+    if (chunk % kBatchGroups == 0) {
       channel.alignment.filled[slot].arrive();
-      break;
+      back(slot);
     }
-    pass(stage);
+    if (chunk > 0) await_room((chunk - 1 - S::kSkewChunks) >> 1);
+    // A stage without flows, left of the first one, has filled with zeros what it reaches of batches that are not filled yet.
+    ends = !counts && chunk % S::kStage == 0 && chunk > 0 && stage < first_chunk / S::kStage && inflow.is_over();
+    --chunk;
+    out -= S::kSteps;
+    cells.back();
+  };
+  // The first loop is for chunks that need no check.
+  while (chunk >= 0 && !ends) {
+#pragma unroll 1
+    while (chunk >= first_plain && chunk < end_plain && !ends) sweep(std::false_type());
+    if (chunk >= 0 && !ends) sweep(std::true_type());
+  }
+  if (ends) {
+    if (lane == 0 && !around.is_first) FlowRows::leave(flows.span(pair, index).end, chunk + 2);
+    await_room((chunk + 1) / kBatchGroups - 1);
+    if (lane == 0) channel.alignment_ends[slot] = true;
+    __syncwarp();
+    channel.alignment.filled[slot].arrive();
   }
   end_run(false);
 }

@@ -100,9 +100,11 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
   const bool keeps = saved.memory != nullptr;
   Progress* const words = tickets.words + pair * groups;
   if (warp < kForwardTeam * teams) {
-    const int team = warp % teams, strip = first + team;
+    // Where prices take as long as the sweeps, two schedulers have the sweeps and two the prices: each caches one loop alone.
+    const bool apart = !Tile::kUnivariate && teams == 4;
+    const int team = apart ? warp / 4 * 2 + warp % 2 : warp % teams, strip = first + team;
     if (strip >= strips) return;
-    if (warp < teams)
+    if (apart ? warp % 4 < 2 : warp < teams)
       team_forward<S, Tile>(
           problem, extent, pair, strip, saved, keeps && team > 0, rings[team], rings[team + 1], prices[team], value);
     else
