@@ -129,11 +129,11 @@ def test_backward_refuses_numbers_of_other_pairs(kernel):
     x, y, shared, plan = arguments(kernel, 3, 20, 30, torch.float32)
     value, saved = ops.forward(x, y, *shared, "sqeuclidean", *plan, True)
     ones = torch.ones_like(value)
-    wrong = [ones[:2], ones.double(), ones[:, None], ones.to("cpu" if kernel.device == "cuda" else "meta")]
-    for given in ((other, value) for other in wrong), ((ones, other) for other in wrong):
-        for grad_value, values in given:
-            with pytest.raises((RuntimeError, NotImplementedError), match=r"expected shape \(3,\)|meta"):
-                ops.backward(grad_value, x, y, values, saved, *shared, "sqeuclidean", *plan, True, True)
+    wrong = [ones[:2], ones.double(), ones[:, None]] + ([ones.cpu()] if kernel.device == "cuda" else [])
+    for other in wrong:
+        for given, kept in ((other, value), (ones, other)):
+            with pytest.raises(RuntimeError, match=r"expected shape \(3,\), and the dtype and the device"):
+                ops.backward(given, x, y, kept, saved, *shared, "sqeuclidean", *plan, True, True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
