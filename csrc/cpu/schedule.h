@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "../checks.h"
@@ -18,17 +19,51 @@
 namespace softdtw {
 namespace cpu {
 
-// Bytes of scratch memory, aligned to a cache line.
+// Bytes of scratch memory, aligned to a cache line. Of a small call its thread keeps them for the next one: given back, they
+// would go to the system, and every call would pay for their pages again.
 class Memory {
  public:
-  Memory(const Tensor& like, int64_t count) : tensor_(new_bytes(like, count + 64)) {
-    char* const unaligned = static_cast<char*>(tensor_.mutable_data_ptr());
-    base_ = unaligned + (64 - reinterpret_cast<uintptr_t>(unaligned) % 64) % 64;
+  Memory(const Tensor& like, int64_t count) {
+    char* unaligned;
+    if (count <= kKeptBytes && !kept().is_taken) {
+      unaligned = kept().at_least(count + kLine);
+      takes_kept_ = kept().is_taken = true;
+    } else {
+      tensor_ = new_bytes(like, count + kLine);
+      unaligned = static_cast<char*>(tensor_->mutable_data_ptr());
+    }
+    base_ = unaligned + (kLine - reinterpret_cast<uintptr_t>(unaligned) % kLine) % kLine;
   }
+  ~Memory() {
+    if (takes_kept_) kept().is_taken = false;
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
   char* operator+(int64_t offset) const { return base_ + offset; }
 
  private:
-  Tensor tensor_;
+  static constexpr int64_t kLine = 64, kKeptBytes = 1 << 20;
+  struct Kept {
+    std::unique_ptr<char[]> bytes;
+    int64_t count = 0;
+    bool is_taken = false;
+
+    char* at_least(int64_t wanted) {
+      if (wanted > count) {
+        count = 0;
+        bytes.reset(new char[wanted]);
+        count = wanted;
+      }
+      return bytes.get();
+    }
+  };
+  static Kept& kept() {
+    static thread_local Kept kept;
+    return kept;
+  }
+
+  bool takes_kept_ = false;
+  OptionalTensor tensor_;
   char* base_;
 };
 
