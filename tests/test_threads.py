@@ -92,3 +92,12 @@ def test_many_callers_at_once():
     with ThreadPoolExecutor(4) as pool:
         for actual in pool.map(call, range(12)):
             assert all(torch.equal(a, b) for a, b in zip(expected, actual, strict=True))
+
+
+def test_memory_that_a_thread_keeps_fits_the_next_call():
+    """Calls that need more than the one before, and less, give what a thread's first call gives."""
+    for n, m in ((3, 5), (130, 300), (9, 4), (40, 700), (1100, 60), (64, 64)):
+        here = results(*pairs(3, n, m))
+        with ThreadPoolExecutor(1) as fresh:
+            expected = fresh.submit(results, *pairs(3, n, m)).result()
+        assert all(torch.equal(a, b) for a, b in zip(expected, here, strict=True))

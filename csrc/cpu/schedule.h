@@ -50,7 +50,6 @@ class Memory {
 
     char* at_least(int64_t wanted) {
       if (wanted > count) {
-        count = 0;
         bytes.reset(new char[wanted]);
         count = wanted;
       }
