@@ -3,7 +3,7 @@ import torch
 from cases import ENGINES, EVERY_TEMPLATE, KERNELS
 from hypothesis import settings
 
-from torchsoftdtw import ops, selection
+from torchsoftdtw import ops, repeats, selection
 
 # The same examples in every run, and the counter-example in the report.
 settings.register_profile("package", derandomize=True, deadline=None, print_blob=True, max_examples=60)
@@ -39,6 +39,7 @@ def force_rows(monkeypatch, case):
         return case.rows if wanted else chosen(kernel, n, batch, dim, dtype, *work)
 
     monkeypatch.setattr(selection, "rows_per_thread", forced)
+    monkeypatch.setattr(repeats, "known", {})
     return case
 
 

@@ -115,15 +115,16 @@ def _(
 PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: arguments.Options begins with them
 
 
-def _split(inputs, tensors):
-    """An op's inputs but the last one, `save`: the tensors and those per pair one by one, then a list of the rest."""
-    return *inputs[: tensors + PER_PAIR], inputs[tensors + PER_PAIR : -1]
+def _keep(ctx, inputs, tensors, output):
+    """For backward: an op's tensors, what it answered and the tensors per pair; and the rest, but `save`, the last one."""
+    rest = tensors + PER_PAIR
+    ctx.options = inputs[rest:-1]
+    ctx.save_for_backward(*inputs[:tensors], *output, *inputs[tensors:rest])
+    ctx.set_materialize_grads(False)
 
 
 def _setup_forward(ctx, inputs, output):
-    x, y, *per_pair, ctx.options = _split(inputs, 2)
-    ctx.save_for_backward(x, y, *output, *per_pair)
-    ctx.set_materialize_grads(False)
+    _keep(ctx, inputs, 2, output)
 
 
 def _backward(options, needs, saved, grad_value):
@@ -155,9 +156,7 @@ def _backward_with_gamma(options, needs, saved, grad_value):
 
 
 def _setup_forward_from_cost(ctx, inputs, output):
-    cost_matrix, *per_pair, ctx.options = _split(inputs, 1)
-    ctx.save_for_backward(cost_matrix, *output, *per_pair)
-    ctx.set_materialize_grads(False)
+    _keep(ctx, inputs, 1, output)
 
 
 def _backward_from_cost(options, needs, saved, grad_value):
@@ -242,7 +241,11 @@ def below_autograd_if_first_order():
 
 def wants_gradient(*tensors):
     """Whether a forward pass should keep what its backward pass needs. A tensor may be None."""
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def require_build_for(like):

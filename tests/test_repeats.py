@@ -1,0 +1,99 @@
+"""Calls like an earlier one skip its checks: they must answer as it did, and calls unlike it must be checked."""
+
+import pytest
+import torch
+
+from torchsoftdtw import repeats, soft_dtw
+
+
+@pytest.fixture
+def data(monkeypatch):
+    """Two series, after a first call with them in a process that has seen no other."""
+    monkeypatch.setattr(repeats, "known", {})
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 6, 2), torch.randn(3, 7, 2)
+    soft_dtw(x, y)
+    assert len(repeats.known) == 1
+    return x, y
+
+
+def test_a_repeat_answers_as_a_first_call(data):
+    first, again = torch.randn(2, 3, 6, 2).unbind(), torch.randn(2, 3, 7, 2).unbind()
+    for x, y in zip(first, again, strict=True):
+        x.requires_grad_()
+        repeated = soft_dtw(x, y)
+        repeats.known.clear()
+        checked = soft_dtw(x, y)
+        assert torch.equal(repeated, checked)
+        assert torch.equal(*(torch.autograd.grad(value.sum(), x)[0] for value in (repeated, checked)))
+
+
+def test_a_repeat_with_gradients_is_not_one_without(data):
+    x, y = data
+    assert not soft_dtw(x, y).requires_grad
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(soft_dtw(x, y).sum(), x)
+    assert gradient.abs().sum() > 0
+    with torch.no_grad():
+        assert not soft_dtw(x, y).requires_grad
+    assert len(repeats.known) == 2
+
+
+WRONG = [
+    (TypeError, "gamma", dict(gamma=True)),  # equal to 1.0, which has been seen
+    (TypeError, "gamma", dict(gamma="1.0")),
+    (ValueError, "gamma", dict(gamma=-1.0)),
+    (ValueError, "gamma", dict(gamma=torch.ones(2))),
+    (TypeError, "warp_penalty", dict(warp_penalty=False)),
+    (ValueError, "warp_penalty", dict(warp_penalty=-1.0)),
+    (ValueError, "cost", dict(cost="sqeuclid")),
+    (TypeError, "cost", dict(cost=None)),
+    (ValueError, "kernel", dict(kernel="tile")),
+    (ValueError, "kernel", dict(kernel="tiled")),
+    (TypeError, "kernel", dict(kernel=None)),
+    (TypeError, "length_norm", dict(length_norm=0)),
+    (TypeError, "open_ends", dict(open_ends=0)),
+    (TypeError, "bandwidth", dict(bandwidth=1.5)),
+    (ValueError, "x_lengths", dict(x_lengths=[1, 2, 7])),
+    (ValueError, "x and y", dict(y=torch.zeros(2, 7, 2))),
+    (ValueError, "x and y", dict(y=torch.zeros(3, 7, 1))),
+    (ValueError, "y", dict(y=torch.zeros(3, 0, 2))),
+    (TypeError, "y", dict(y=torch.zeros(3, 7, 2, dtype=torch.int32))),
+    (TypeError, "y", dict(y=torch.zeros(3, 7, 2).to_sparse())),
+    (TypeError, "y", dict(y=[[[0.0, 0.0]]])),
+]
+
+
+@pytest.mark.parametrize("error, name, changed", WRONG)
+def test_a_wrong_argument_after_a_right_call_is_named(data, error, name, changed):
+    x, y = data
+    for _ in range(2):
+        with pytest.raises(error, match=f"^{name}"):
+            soft_dtw(**{"x": x, "y": y, **changed})
+    assert len(repeats.known) == 1
+
+
+def test_other_calls_are_not_taken_for_a_repeat(data):
+    x, y = data
+    value = soft_dtw(x, y)
+    torch.testing.assert_close(soft_dtw(x.double(), y), value.double(), rtol=1e-5, atol=1e-5)
+    assert soft_dtw(x.double(), y).dtype == torch.float64
+    assert soft_dtw(x[0], y[0]).shape == ()
+    assert not torch.equal(soft_dtw(x, y, 2.0), value)
+    assert not torch.equal(soft_dtw(x, y, warp_penalty=1.0), value)
+    assert not torch.equal(soft_dtw(x, y, cost="cityblock"), value)
+    assert not torch.equal(soft_dtw(x, y, bandwidth=0), value)
+    assert not torch.equal(soft_dtw(x, y, x_lengths=[6, 5, 4]), value)
+    torch.testing.assert_close(soft_dtw(x, y, length_norm=True), value / 13)
+    nested = torch.nested.nested_tensor([torch.zeros(4, 2), torch.zeros(6, 2), torch.ones(2, 2)])
+    padded = torch.nested.to_padded_tensor(nested, 0.0)
+    assert torch.equal(soft_dtw(nested, y), soft_dtw(padded, y, x_lengths=[4, 6, 2]))
+    assert torch.equal(soft_dtw(x, y), value)
+
+
+def test_not_more_is_remembered_than_fits(data, monkeypatch):
+    monkeypatch.setattr(repeats, "MOST", 4)
+    x, y = data
+    for n in range(1, 7):
+        soft_dtw(x[:, :n], y)
+        assert len(repeats.known) <= 4
