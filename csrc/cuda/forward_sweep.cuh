@@ -10,11 +10,13 @@
 namespace softdtw {
 
 // `files`: the edge above is to be kept, and nobody has written it yet. Costs has
+//     kIsAhead                        whether it is rarely waited for: then the edge above is asked for early, since the answer
+//                                     takes a while
 //     begin(stage), end(stage)        around the chunks of a stage
 //     use(place, part)                waits for the costs of a chunk
 //     rise(recurrences, place)        what m may rise by in it, at most
 //     price(recurrences, k, t)        a cost, split, for the plain sweep
-//     read(place), cost(k, t)         costs for the general one
+//     tile(place)                     costs for the general one
 template <class S, class Costs>
 __device__ __forceinline__ void sweep_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Surroundings<S>& around, int64_t pair,
@@ -47,10 +49,11 @@ __device__ __forceinline__ void sweep_strip(
   double lane_above = 0;
   long long above_reference = 0;
   T shift = 0;
-  const auto take_top = [&] {
+  const auto take_top = [&](bool is_there) {
     if (above_group < above_groups) {
-      top.read(above_ring.await(above_group));
-      if (files && lane == 0) copy_out(top, above_edge, above_group);
+      const EdgeSlot<S>& slot = above_ring.await(above_group, is_there);
+      top.read(slot);
+      if (files) copy_out(slot, above_edge, above_group, lane);
       above_ring.leave(above_group++);
     } else if (top.exists) {
       top = RobustTop<S>();
@@ -69,13 +72,13 @@ __device__ __forceinline__ void sweep_strip(
       if (writes) RobustTop<S>::write(out.entries, t, bottom);
     };
   };
-  const auto hand_over = [&](int chunk, bool writes) {
+  const auto hand_over = [&](int chunk, bool writes, bool is_there) {
     if (writes) below_ring.fill(chunk - S::kSkewChunks);
-    take_top();
+    take_top(is_there);
     if (__double_as_longlong(top.reference) != above_reference) look_above();
   };
   unsigned room = below_ring.kRoom;
-  take_top();
+  take_top(false);
   for (int chunk = 0; chunk < chunks;) {
     const int stage = chunk / S::kStage, end = min(chunk + S::kStage, chunks);
     if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent(state.narrow))) {
@@ -98,6 +101,7 @@ __device__ __forceinline__ void sweep_strip(
         costs.use(place, chunk % S::kStage);
         const bool writes = has_group(chunk);
         const auto column = write(slot_of(chunk), writes);
+        const bool is_there = Costs::kIsAhead && above_ring.is_there(above_group);
         const auto before = state.narrow;
         sweep_ahead(
             lane, top, shift, state.narrow, [&](int k, int t) { return costs.price(recurrences, k, t); },
@@ -110,13 +114,13 @@ __device__ __forceinline__ void sweep_strip(
           break;
         }
         normalise(state.narrow);
-        hand_over(chunk, writes);
+        hand_over(chunk, writes, is_there);
       }
       if (chunk >= end) break;
 
       const Place<S> place(strip, extent, chunk, lane);
       if (!is_used) costs.use(place, chunk % S::kStage);
-      costs.read(place);
+      const auto& tile = costs.tile(place);
       state.become(true);
       width.fits = false;
       const bool writes = has_group(chunk);
@@ -127,7 +131,7 @@ __device__ __forceinline__ void sweep_strip(
       sweep_general(
           recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            const auto cell = recurrence.cell(diag, up, left, costs.cost(k, t));
+            const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
             if (ends && k == end_row && t == end_step) {
               last_m = cell.m;
               last_s = cell.s;
@@ -136,7 +140,7 @@ __device__ __forceinline__ void sweep_strip(
           },
           write(slot_of(chunk), writes));
       if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
-      hand_over(chunk++, writes);
+      hand_over(chunk++, writes, false);
     }
     costs.end(stage);
   }

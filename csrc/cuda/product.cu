@@ -133,16 +133,17 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   // Batches go from the one where a run, or E, starts to the first one.
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
-    const StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, number);
+    StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, number);
     return channel.for_each_run([&](int last_chunk) {
       const int top = last_chunk / kBatchGroups;
+      costs.fetch(top);
       for (int batch = top; batch >= -kEarlyBatches; --batch) {
         const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
         if (turn > 0) {
           channel.costs.released[slot].wait(turn - 1);
           if (channel.costs_end[slot]) return;
         }
-        costs.fill(batch);
+        costs.fill(batch, batch - 1);
         channel.costs.filled[slot].arrive();
       }
     });

@@ -56,13 +56,14 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     if (role == 0) return sweep.template sweep<Channel>(problem, extent, pair, index, own, rings[own], rings[own + 1]);
     using Costs = typename Channel::Costs;
     const Surroundings<S> around(extent, index);
-    const StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
+    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
     const int chunks = chunks_of<false>(around, sweep.keeps());
+    costs.fetch(-kEarlyBatches);
     for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
       // The chunk that left the slot's last batch behind.
       const int behind = batch - Costs::kBatches + kEarlyBatches;
       if (behind >= 0) channel.costs.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
-      costs.fill(batch);
+      costs.fill(batch, batch + 1);
       if (batch >= 0) channel.costs.filled[Costs::slot(batch)].arrive();
     }
   } else if (warp == blockDim.y - kCarriers) {

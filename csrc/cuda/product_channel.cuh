@@ -97,6 +97,8 @@ struct CostRing : BatchRing<kBatches, kCostWarps, kReaders> {
   static constexpr int kWarps = kCostWarps;
   // Per warp that fills, and group of columns: no cost is larger; NaN if one is NaN.
   float reach[kCostWarps][CostRing::kColumns / ProductShape::kSteps];
+  // Few dimensions: the columns of y that a warp computes with (StripCosts).
+  float4 columns[kCostWarps][kWarp];
 
   __device__ __forceinline__ float reach_of(int column) const {
     float most = reach[0][column / ProductShape::kSteps];

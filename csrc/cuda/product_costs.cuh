@@ -3,7 +3,7 @@
 // Many dimensions: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin near both: the
 // strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the block of
 // 16 x 16 cells around it is computed again from differences. Fewer dimensions: from differences throughout. Few: between two
-// rows that a lane holds and columns that all lanes read.
+// rows that a lane holds and columns that all lanes read from shared memory, where they have come a batch ahead.
 //
 // Lanes to work, few dimensions: the strip's warps have equal parts of a batch's columns. Many: of its blocks of 16 rows. A
 // block is held as matrix.cuh says, with the columns of a group of 8 permuted, so that a lane has those of its member number t
@@ -42,11 +42,13 @@ struct StripOfSeries {
 template <bool kFew, bool kFours, class Ring>
 class StripCosts : StripOfSeries {
   static constexpr int kWarps = Ring::kWarps, kOwnTiles = kTiles / kWarps;
+  static constexpr int kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
   Ring& ring;
   const int warp, first_tile;
-  const float* rows[kFew ? 1 : kOwnTiles][2];      // many dimensions: rows group and group + 8 of the warp's tiles
-  float norms[kFew ? 1 : kOwnTiles][2];            // and |x|^2 of these
-  float4 held[S::kRows][kFew ? kFewDims / 4 : 1];  // few: the lane's rows
+  const float* rows[kFew ? 1 : kOwnTiles][2];  // many dimensions: rows group and group + 8 of the warp's tiles
+  float norms[kFew ? 1 : kOwnTiles][2];        // and |x|^2 of these
+  float4 held[S::kRows][kFew ? kGroups : 1];   // few: the lane's rows
+  float4 piece = {};                           // and of the next batch's columns
 
  public:
   __device__ StripCosts(
@@ -56,7 +58,7 @@ class StripCosts : StripOfSeries {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-        for (int i = 0; i < kFewDims / 4; ++i)
+        for (int i = 0; i < kGroups; ++i)
           held[k][i] = load_four<kFours>(x.at(strip.first_row + threadIdx.x * S::kRows + k), 4 * i, x.dim);
     } else {
 #pragma unroll
@@ -82,10 +84,23 @@ class StripCosts : StripOfSeries {
     }
   }
 
-  // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them.
-  __device__ void fill(int batch) const {
+  // Few dimensions: starts the loads of the warp's own columns of a batch, four numbers a lane. Before the first batch is filled.
+  __device__ __forceinline__ void fetch(int batch) {
+    const int column = strip.first_column + batch * kBatchColumns + warp * kOwnColumns + threadIdx.x / kGroups;
+    if (kFew && batch >= 0 && threadIdx.x < kOwnColumns * kGroups)
+      piece = load_four<kFours>(y.at(column), threadIdx.x % kGroups * 4, x.dim);
+  }
+
+  // Costs of 0 outside the strip's columns and below the pair's last row: nothing depends on them. `next`: the batch that will
+  // be filled after this one.
+  __device__ void fill(int batch, int next) {
     const int first = strip.first_column + batch * kBatchColumns, slot = Ring::slot(batch);
     float greatest[kBatchGroups] = {};
+    if constexpr (kFew) {
+      if (threadIdx.x < kOwnColumns * kGroups) ring.columns[warp][threadIdx.x] = piece;
+      __syncwarp();
+      fetch(next);
+    }
     if (batch < 0 || first >= strip.end_column) {
       for (int i = warp * kWarp + threadIdx.x; i < kBatchColumns * S::kStripRows; i += kWarps * kWarp)
         ring.cells[slot * kBatchColumns * S::kStripRows + i] = 0;
@@ -111,52 +126,42 @@ class StripCosts : StripOfSeries {
   }
 
  private:
-  // A loop of few instructions, since the warps of a strip share what caches them.
+  // A loop of few instructions, since the warps of a strip share what caches them. The warp's own columns are a group.
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
-    constexpr int kAtOnce = 1, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
+    static_assert(kOwnColumns == S::kSteps);
+    constexpr int kAtOnce = 2;
+    const int begin = warp * kOwnColumns, columns_left = strip.end_column - first - begin;
     const int rows_left = x.count - strip.first_row - threadIdx.x * S::kRows;
-    const int begin = warp * kOwnColumns, last = y.count - 1 - first;
-    const float* vector = y.at(first + begin);
-    float4 ahead[kAtOnce][kGroups];
-    const auto load_ahead = [&](int column) {
-#pragma unroll
-      for (int c = 0; c < kAtOnce; ++c) {
-#pragma unroll
-        for (int i = 0; i < kGroups; ++i) ahead[c][i] = load_four<kFours>(vector, 4 * i, x.dim);
-        if (column + c < last) vector += y.stride;
-      }
-    };
-    load_ahead(begin);
+    float most = 0;
 #pragma unroll 1
-    for (int column = begin; column < begin + kOwnColumns; column += kAtOnce) {
-      float4 own[kAtOnce][kGroups];
+    for (int own = 0; own < kOwnColumns; own += kAtOnce) {
+      float4 columns[kAtOnce][kGroups];
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-        for (int i = 0; i < kGroups; ++i) own[c][i] = ahead[c][i];
-      load_ahead(column + kAtOnce);
-      float costs[kAtOnce][S::kRows] = {}, most = 0;
+        for (int i = 0; i < kGroups; ++i) columns[c][i] = ring.columns[warp][(own + c) * kGroups + i];
+      float costs[kAtOnce][S::kRows] = {};
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
         if (4 * i >= x.dim) continue;
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - own[c][i], costs[c][k]);
+          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - columns[c][i], costs[c][k]);
       }
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c) {
-        const bool here = first + column + c < strip.end_column;
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) {
-          if (!here || k >= rows_left) costs[c][k] = 0;
+          if (own + c >= columns_left || k >= rows_left) costs[c][k] = 0;
           most = greater(most, costs[c][k]);
         }
-        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + column + c) = make_float2(costs[c][0], costs[c][1]);
+        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) =
+            make_float2(costs[c][0], costs[c][1]);
       }
-#pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) greatest[h] = greater(greatest[h], column / S::kSteps == h ? most : 0.0f);
     }
+    greatest[0] = warp == 0 ? most : 0;
+    greatest[1] = warp == 1 ? most : 0;
   }
 
   // Returns the tiles that were left out because something cancelled in them. Loads are started 16 dimensions ahead.

@@ -10,6 +10,7 @@ namespace softdtw {
 template <class Channel>
 struct CostsOfStrip : ProductTile<Channel, false> {
   using S = ProductShape;
+  static constexpr bool kIsAhead = false;
   using ProductTile<Channel, false>::ProductTile;
 
   __device__ __forceinline__ void begin(int) {}
@@ -21,7 +22,7 @@ struct CostsOfStrip : ProductTile<Channel, false> {
   __device__ __forceinline__ Entry<float> price(const Recurrences<S>& recurrences, int k, int t) const {
     return recurrences.plain.split(this->cost(k, t), recurrences.plain.scale);
   }
-  __device__ __forceinline__ void read(const Place<S>&) {}
+  __device__ __forceinline__ const CostsOfStrip& tile(const Place<S>&) const { return *this; }
 };
 
 // `files`: the edge above is to be kept, and nobody has written it yet.

@@ -36,10 +36,12 @@ __device__ __forceinline__ void sweep_in_parts(
 #pragma unroll 1
   for (int t0 = 0; t0 < S::kSteps; t0 += Part::kSteps) {
     RobustTop<Part> top;
+    // Two at a time: single ones would be loaded by lane 0 alone, later, in the chain of what follows from each other.
 #pragma unroll
-    for (int t = 0; t < Part::kSteps; ++t) {
-      top.m[t] = above.entries[t0 + t];
-      top.s[t] = above.entries[S::kSteps + t0 + t];
+    for (int t = 0; t < Part::kSteps; t += 2) {
+      const float2 m = *reinterpret_cast<const float2*>(above.entries + t0 + t);
+      const float2 s = *reinterpret_cast<const float2*>(above.entries + S::kSteps + t0 + t);
+      top.m[t] = m.x, top.m[t + 1] = m.y, top.s[t] = s.x, top.s[t + 1] = s.y;
     }
     float own[S::kRows][Part::kSteps];
 #pragma unroll

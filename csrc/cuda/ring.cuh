@@ -42,9 +42,13 @@ struct Ring {
     filled[item % kSlots].wait(item / kSlots);
     return items[item % kSlots];
   }
-  __device__ __forceinline__ bool is_filled(unsigned item) const {
-    return __any_sync(kAllLanes, filled[item % kSlots].is_open(item / kSlots));
+  // The same, of which the lane has seen before that it is there, or not.
+  __device__ __forceinline__ const Item& await(unsigned item, bool is_there) const {
+    if (!is_there) filled[item % kSlots].wait(item / kSlots);
+    return items[item % kSlots];
   }
+  __device__ __forceinline__ bool is_there(unsigned item) const { return filled[item % kSlots].is_open(item / kSlots); }
+  __device__ __forceinline__ bool is_filled(unsigned item) const { return __any_sync(kAllLanes, is_there(item)); }
   __device__ __forceinline__ void leave(unsigned item) {
     if (item % kBatch == kBatch - 1) left[item / kBatch % kBatches].arrive();
   }

@@ -1,6 +1,7 @@
 // The team of a strip in forward (team.cuh): one warp prices cells, ahead of the one that sweeps.
 #pragma once
 
+#include "few_tile.cuh"
 #include "forward_sweep.cuh"
 
 namespace softdtw {
@@ -19,6 +20,13 @@ struct alignas(16) Prices {
 template <class S>
 using PriceRing = Ring<Prices<S>, kWarp, 2>;
 
+// What the warps of a team share.
+template <class S, class Tile>
+struct ForwardTeam {
+  PriceRing<S> prices;
+  typename TileAhead<Tile>::Memory tile;
+};
+
 // The chunks of a strip that forward sweeps.
 template <class S>
 __device__ __forceinline__ int forward_chunks(const Surroundings<S>& around, bool keeps) {
@@ -29,14 +37,14 @@ __device__ __forceinline__ int forward_chunks(const Surroundings<S>& around, boo
 template <class S, class Tile>
 __device__ void team_price(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, bool keeps,
-    PriceRing<S>& price_ring) {
+    ForwardTeam<S, Tile>& team) {
   using T = typename S::Scalar;
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
   const int chunks = forward_chunks(around, keeps);
   const Recurrences<S> recurrences(problem, pair);
-  PriceRing<S>& ring = pinned(price_ring);
-  Tile tile(problem, extent, around.strip, pair, lane);
+  PriceRing<S>& ring = pinned(team.prices);
+  TileAhead<Tile> tile(team.tile, problem, extent, around.strip, pair, lane);
   tile.fetch(Place<S>(around.strip, extent, 0, lane));
   unsigned room = ring.kRoom;
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -63,15 +71,19 @@ __device__ void team_price(
 template <class S, class Tile>
 struct PricesOfStrip {
   using T = typename S::Scalar;
+  static constexpr bool kIsAhead = true;
+  const Problem<T>& problem;
+  const Extent& extent;
+  const Strip<S>& strip;
+  const int64_t pair;
   PriceRing<S>& ring;
-  Tile tile;
   const int lane;
   const Prices<S>* prices = nullptr;
   int part = 0;
 
   __device__ PricesOfStrip(
-      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, PriceRing<S>& price_ring)
-      : ring(pinned(price_ring)), tile(problem, extent, strip, pair, threadIdx.x), lane(threadIdx.x) {}
+      const Problem<T>& problem_, const Extent& extent_, const Strip<S>& strip_, int64_t pair_, PriceRing<S>& price_ring)
+      : problem(problem_), extent(extent_), strip(strip_), pair(pair_), ring(pinned(price_ring)), lane(threadIdx.x) {}
   __device__ __forceinline__ void begin(int stage) { prices = &ring.await(stage); }
   __device__ __forceinline__ void end(int stage) { ring.leave(stage); }
   __device__ __forceinline__ void use(const Place<S>&, int part_) { part = part_; }
@@ -79,11 +91,12 @@ struct PricesOfStrip {
   __device__ __forceinline__ Entry<T> price(const Recurrences<S>&, int k, int t) const {
     return prices->cells[part][t][lane].rows[k];
   }
-  __device__ __forceinline__ void read(const Place<S>& place) {
+  __device__ __forceinline__ Tile tile(const Place<S>& place) const {
+    Tile tile(problem, extent, strip, pair, lane);
     tile.fetch(place);
     tile.use(place);
+    return tile;
   }
-  __device__ __forceinline__ T cost(int k, int t) const { return tile.cost(k, t); }
 };
 
 // Sweeps a strip.

@@ -86,10 +86,11 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
     Tickets tickets, int64_t groups) {
   using Tile = typename Engine::Tile;
   __shared__ EdgeRing<S> rings[kTeams + 1];
-  PriceRing<S>* const prices = reinterpret_cast<PriceRing<S>*>(stage_memory);
+  using Team = ForwardTeam<S, Tile>;
+  Team* const memory = reinterpret_cast<Team*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kForwardTeam;
   if (warp <= teams) rings[warp].start(lane);
-  if (warp < teams) prices[warp].start(lane);
+  if (warp < teams) memory[warp].prices.start(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
@@ -106,9 +107,9 @@ __global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) t
     if (strip >= strips) return;
     if (apart ? warp % 4 < 2 : warp < teams)
       team_forward<S, Tile>(
-          problem, extent, pair, strip, saved, keeps && team > 0, rings[team], rings[team + 1], prices[team], value);
+          problem, extent, pair, strip, saved, keeps && team > 0, rings[team], rings[team + 1], memory[team].prices, value);
     else
-      team_price<S, Tile>(problem, extent, pair, strip, keeps, prices[team]);
+      team_price<S, Tile>(problem, extent, pair, strip, keeps, memory[team]);
   } else if (warp == kForwardTeam * teams) {
     if (first == 0 || first >= strips) return;
     carry_edge_in(edges, extent, pair, first, rings[0], words + group - 1, lane);
@@ -242,11 +243,12 @@ cudaError_t launch_team_forward(
     cudaStream_t stream) {
   using S = typename Engine::S;
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
-  const int teams = teams_of(sizeof(PriceRing<S>));
+  using Team = ForwardTeam<S, typename Engine::Tile>;
+  const int teams = teams_of(sizeof(Team));
   return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
     return launch_teams(
-        tiled_team_forward<Engine>, blocks, kForwardTeam * teams, teams * sizeof(PriceRing<S>), stream, problem, value,
-        kept, edges, zeroed, groups);
+        tiled_team_forward<Engine>, blocks, kForwardTeam * teams, teams * sizeof(Team), stream, problem, value, kept, edges,
+        zeroed, groups);
   });
 }
 
