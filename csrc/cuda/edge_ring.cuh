@@ -31,15 +31,6 @@ __device__ __forceinline__ void copy_out(const RobustTop<S>& top, const Edge<S>&
   }
   edge.references[group] = top.reference;
 }
-// By a warp.
-template <class S>
-__device__ __forceinline__ void copy_out(const EdgeSlot<S>& slot, const Edge<S>& edge, int group, int lane) {
-  static_assert(sizeof(typename S::Scalar) == 4);
-  if (lane < S::kSteps / 2)
-    reinterpret_cast<float4*>(edge.group(group))[lane] = reinterpret_cast<const float4*>(slot.entries)[lane];
-  if (lane == 0) edge.references[group] = slot.reference;
-}
-
 // By a warp of a block whose first strip is `first`, and of one whose last strip is `last`: the edge between it and the block
 // before, or behind.
 template <class S>

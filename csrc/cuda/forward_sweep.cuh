@@ -41,6 +41,8 @@ __device__ __forceinline__ void sweep_strip(
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
   unsigned above_group = 0;
   above_ring.skip(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
+  constexpr int kParts = 2 * S::kSteps * sizeof(T) / sizeof(float4);  // of a group
+  float4* copy = reinterpret_cast<float4*>(above_edge.group(above_group)) + lane;
 
   RobustState<S> state;
   state.start(around.is_first && lane == 0);
@@ -52,8 +54,11 @@ __device__ __forceinline__ void sweep_strip(
   const auto take_top = [&](bool is_there) {
     if (above_group < above_groups) {
       const EdgeSlot<S>& slot = above_ring.await(above_group, is_there);
+      const float4 part = reinterpret_cast<const float4*>(slot.entries)[lane % kParts];
       top.read(slot);
-      if (files) copy_out(slot, above_edge, above_group, lane);
+      if (files && lane < kParts) *copy = part;
+      if (files && lane == 0) above_edge.references[above_group] = top.reference;
+      copy += kParts;
       above_ring.leave(above_group++);
     } else if (top.exists) {
       top = RobustTop<S>();

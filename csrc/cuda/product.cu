@@ -173,10 +173,16 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, dy, chain, number));
 }
 
-// dy and the strips' other table of it.
-__global__ void add_tables(const __grid_constant__ Problem<float> problem, View<float> dy, float* other) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, size = problem.m * problem.dim;
-  if (i < problem.batch * size) dy.pair(i / size).at(i % size / problem.dim, i % problem.dim) += other[i];
+// dy and the strips' other table of it, both without gaps, as new_series_gradient() makes them.
+__global__ void add_tables(float* dy, const float* other, int64_t count) {
+  const int64_t i = 4 * (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x);
+  if (i + 4 <= count) {
+    float4& sum = *reinterpret_cast<float4*>(dy + i);
+    const float4 own = sum, added = *reinterpret_cast<const float4*>(other + i);
+    sum = {own.x + added.x, own.y + added.y, own.z + added.z, own.w + added.w};
+  } else {
+    for (int64_t j = i; j < count; ++j) dy[j] += other[j];
+  }
 }
 
 // Of a pair in backward: of all warps that add to dy.
@@ -232,10 +238,13 @@ cudaError_t Products::backward(
         FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
   });
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
+  const View<float>& dy = gradient.y;
+  if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
+    return cudaErrorInvalidValue;
   constexpr int kThreads = 256;
-  const int64_t blocks = (other_bytes / sizeof(float) + kThreads - 1) / kThreads;
+  const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  add_tables<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(problem, gradient.y, other_dy);
+  add_tables<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(dy.data, other_dy, count);
   return cudaGetLastError();
 }
 
