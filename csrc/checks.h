@@ -124,11 +124,11 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
 enum class Order { kDimensionMajor, kVectors, kFours };
 enum class Pass { kForward, kBackward };
 
-// The gradient of a (B, L, D) series. Products of many dimensions add up in it, from zeros.
-inline Tensor new_series_gradient(const Tensor& series, Order order, bool ragged) {
+// The gradient of a (B, L, D) series, uninitialised or zero.
+inline Tensor new_series_gradient(const Tensor& series, Order order, bool zero_filled) {
   const int64_t batch = series.size(0), length = series.size(1), dim = series.size(2);
-  if (order == Order::kVectors) return new_table(series, batch, length, dim, true);
-  if (ragged) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
+  if (order == Order::kVectors) return new_table(series, batch, length, dim, zero_filled);
+  if (zero_filled) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
   return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
 }
 

@@ -6,10 +6,12 @@
 //   void backward<T>(problem, plan, gradient, const void* saved, like)
 //   Order order(series, cost, plan, pass)                          the order in which the kernel reads the series
 //   Tensor arrange(series, order)                                  the series in the strides that the kernels read best
+//   std::pair<bool, bool> adds_up(series, order)                   whether backward adds to the gradients of x and of y, from 0
 // `like` is an input tensor: its device is the one to run on and to take scratch memory from.
 #pragma once
 
 #include <tuple>
+#include <utility>
 
 #include "checks.h"
 
@@ -79,8 +81,9 @@ struct EntryPoints {
           x_view, y_view, cost_from_name(cost),
           {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
       Gradient<T> gradient;
-      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged()) : new_vector(x, 0);
-      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged()) : new_vector(y, 0);
+      const auto [x_adds_up, y_adds_up] = Backend::adds_up(x, order);
+      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
+      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);

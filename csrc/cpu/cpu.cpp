@@ -54,6 +54,7 @@ void rest(int64_t round) {
 struct CpuBackend {
   static Order order(const Tensor&, Cost, const Plan&, Pass) { return Order::kDimensionMajor; }
   static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides
+  static std::pair<bool, bool> adds_up(const Tensor&, Order) { return {false, false}; }
 
   static void check(const Plan& plan) {
     STD_TORCH_CHECK(

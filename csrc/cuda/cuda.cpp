@@ -49,6 +49,12 @@ struct CudaBackend {
     return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
   }
 
+  // Of the kernels that read vectors: each strip adds to dy, and to dx where it does not fit a warp's registers.
+  static std::pair<bool, bool> adds_up(const Tensor& series, Order order) {
+    const bool has_products = order == Order::kVectors;
+    return {has_products && series.size(2) > kFewDims, has_products};
+  }
+
   template <typename T>
   static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
     return variant_of<T>(plan).saved_bytes(problem, static_cast<int>(plan.rows_per_thread));
