@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from torchsoftdtw import repeats, soft_dtw
+from torchsoftdtw import functional, repeats, soft_dtw
 
 
 @pytest.fixture
@@ -17,15 +17,23 @@ def data(monkeypatch):
     return x, y
 
 
-def test_a_repeat_answers_as_a_first_call(data):
-    first, again = torch.randn(2, 3, 6, 2).unbind(), torch.randn(2, 3, 7, 2).unbind()
-    for x, y in zip(first, again, strict=True):
-        x.requires_grad_()
+def test_a_repeat_is_not_checked_and_answers_as_a_first_call(data, monkeypatch):
+    checks = []
+    check = functional.of_series
+    monkeypatch.setattr(functional, "of_series", lambda *given: checks.append(given) or check(*given))
+    soft_dtw(*data)
+    assert not checks
+    for gradient in (False, True):
+        x, y = torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2)
+        first = soft_dtw(torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2))
+        assert first.requires_grad == gradient and len(checks) == gradient
         repeated = soft_dtw(x, y)
+        assert len(checks) == gradient
         repeats.known.clear()
         checked = soft_dtw(x, y)
-        assert torch.equal(repeated, checked)
-        assert torch.equal(*(torch.autograd.grad(value.sum(), x)[0] for value in (repeated, checked)))
+        assert len(checks) == gradient + 1 and torch.equal(repeated, checked)
+        checks.clear()
+    assert torch.equal(*(torch.autograd.grad(value.sum(), x)[0] for value in (repeated, checked)))
 
 
 def test_a_repeat_with_gradients_is_not_one_without(data):

@@ -152,13 +152,9 @@ def soft_dtw_from_cost(
 
 def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
-    if _goes_by_matrix(problem):
+    if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
     return transforms.value_of_series(*_inputs_of_series(problem, kernel))
-
-
-def _goes_by_matrix(problem):
-    return callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options)
 
 
 def _inputs_of_series(problem, kernel):
