@@ -19,7 +19,7 @@
 namespace softdtw {
 namespace {
 
-constexpr int kMostWarps = 8, kCarriers = 2;
+constexpr int kMostWarps = 8;
 constexpr int kGradientThreads = 128;
 
 // Waits for the block's warps that sweep.

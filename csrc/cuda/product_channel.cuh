@@ -6,7 +6,7 @@
 // batch.
 #pragma once
 
-#include "gate.cuh"
+#include "ring.cuh"
 #include "robust_strip.cuh"
 
 namespace softdtw {
@@ -107,8 +107,6 @@ struct CostRing : BatchRing<kBatches, kCostWarps, kReaders> {
     return most;
   }
 };
-
-constexpr int kCarriers = 2;  // warps of a block in forward
 
 // Of a strip in forward; a block has several. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on
 // their way.

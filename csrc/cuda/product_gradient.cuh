@@ -111,7 +111,7 @@ class RowGradients : public StripGradient<kFew> {
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
         warp(warp_) {}
 
-  // What does not depend on E.
+  // What does not depend on E: with one block of dimensions, its columns, for the tiles that are the warp's own.
   __device__ __forceinline__ void prepare(int batch) {
     if (dx.data != nullptr && has_one_block()) load_columns(strip.first_column + batch * kBatchColumns, first_dim_of(warp));
   }

@@ -61,6 +61,8 @@ struct Ring {
   }
 };
 
+constexpr int kCarriers = 2;  // warps of a block: one that carries in and one that carries out
+
 // Carries a block's first items in, from the block before: `copy(item, to)`, by one lane.
 template <class Item, class Copy>
 __device__ void carry_in(Ring<Item>& ring, unsigned items, const Progress* progress, int lane, Copy&& copy) {
