@@ -242,6 +242,23 @@ def test_rows_far_from_the_first_one_of_a_long_pair(name, dim):
 
 
 @NAMES
+@pytest.mark.parametrize("dim", [1, 2, 8, 9, 40])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"bandwidth": 20}, {"x_lengths": [150, 1, 70, 149], "y_lengths": [140, 90, 1, 139]}],
+    ids=lambda options: next(iter(options), "plain"),
+)
+def test_what_others_have_left_in_memory_does_no_harm(name, dim, options):
+    """Results and scratch memory come uninitialised: whatever a kernel does not write shows as NaN."""
+    x, y = data(4, 150, 140, dim)
+    first = value_and_gradients(x, y, kernel=name, **options)
+    rubbish = [torch.full((2**size,), float("nan"), device="cuda") for size in (24, *[17] * 64)]
+    torch.cuda.synchronize()
+    del rubbish
+    torch.testing.assert_close(value_and_gradients(x, y, kernel=name, **options), first, rtol=0, atol=0)
+
+
+@NAMES
 def test_launches_of_more_pairs_than_a_grid_dimension_holds(name):
     x, y = data(140_000, 2, 3, 1)
     value, grad_x, grad_y = value_and_gradients(x, y, kernel=name)

@@ -124,6 +124,8 @@ def long_pair(path, dim):
     if path == "diagonal":
         return x, normal(1, 310, dim, seed=dim + 1).float()
     third = x[:, ::3]
+    if path == "middle":  # of a strip, where E goes on for long after the last that comes from the strip below
+        return x, torch.cat([third[:, :55], third[:, 55:56].expand(-1, 200, -1), third[:, 56:]], 1)
     stays = {"top": x[:, :1], "bottom": x[:, -1:]}[path].expand(-1, 200, -1)
     return x, torch.cat([stays, third] if path == "top" else [third, stays], 1)
 
@@ -146,7 +148,7 @@ def expected_long_pair(path, dim, gamma):
 
 @pytest.mark.parametrize("gamma", [1.0, 300.0])
 @pytest.mark.parametrize("dim", [3, 40])
-@pytest.mark.parametrize("path", ["diagonal", "top", "bottom"])
+@pytest.mark.parametrize("path", ["diagonal", "top", "middle", "bottom"])
 def test_paths_of_long_pairs(template, path, dim, gamma):
     x, y, expected = expected_long_pair(path, dim, gamma)
     assert_close(run(template, x, y, gamma), expected, gamma)

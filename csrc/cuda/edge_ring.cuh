@@ -20,15 +20,8 @@ __device__ __forceinline__ void copy_in(const Edge<S>& edge, int group, EdgeSlot
 }
 template <class S>
 __device__ __forceinline__ void copy_out(const RobustTop<S>& top, const Edge<S>& edge, int group) {
-  static_assert(sizeof(typename S::Scalar) == 4);
-  float4* const entries = reinterpret_cast<float4*>(edge.group(group));
-#pragma unroll
-  for (int i = 0; i < S::kSteps / 4; ++i) {
-    const float* const m = top.m + 4 * i;
-    const float* const s = top.s + 4 * i;
-    entries[i] = make_float4(m[0], m[1], m[2], m[3]);
-    entries[S::kSteps / 4 + i] = make_float4(s[0], s[1], s[2], s[3]);
-  }
+  store_group(edge.group(group), top.m);
+  store_group(edge.group(group) + S::kSteps, top.s);
   edge.references[group] = top.reference;
 }
 // By a warp of a block whose first strip is `first`, and of one whose last strip is `last`: the edge between it and the block

@@ -263,20 +263,24 @@ class ColumnGradients : public StripGradient<kFew> {
       int64_t pair, typename Base::Ring& ring_, const View<float>& dy_, const GradientChain& chain_, int warp_)
       : Base(problem, gradient, extent, strip_, pair, ring_), dy(dy_), warp(warp_), chain(chain_) {}
 
-  // Tells of the last batch.
+  // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
   __device__ __forceinline__ void prepare(int batch) {
     if (dy.data == nullptr) return;
-    publish();
+    if (batch % 2 == 0) publish();
     coming = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
   }
   __device__ __forceinline__ void add(int batch) {
     if (dy.data == nullptr) return;
     const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
     unsigned tiles = 0;  // those that matter
+    if constexpr (kFew) {
 #pragma unroll 1
-    for (int tile = 0; tile < kTiles; ++tile) {
-      float e[2][4], sums[2];
-      if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
+      for (int tile = 0; tile < kTiles; ++tile) {
+        float e[2][4], sums[2];
+        if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
+      }
+    } else {
+      tiles = tiles_of(ring_column);
     }
     if (tiles == 0) {
       // Who waits for this strip will hear of it, if not now, with a later batch.
@@ -304,6 +308,28 @@ class ColumnGradients : public StripGradient<kFew> {
   __device__ __forceinline__ void publish() {
     if (threadIdx.x == 0 && done != told) chain.publish(done);
     told = done;
+  }
+  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set.
+  __device__ __forceinline__ unsigned tiles_of(int ring_column) const {
+    // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
+    const uint4* const cells =
+        reinterpret_cast<const uint4*>(ring.cells + (ring_column + threadIdx.x / 16) * Base::Ring::kRows) +
+        threadIdx.x % 16;
+    unsigned any[2] = {};
+#pragma unroll
+    for (int i = 0; i < kBatchColumns / 2; ++i) {
+      const uint4 four = cells[2 * i * Base::Ring::kRows / 4];
+      any[i % 2] |= (four.x | four.y) | (four.z | four.w);
+    }
+    unsigned tiles = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & 0x60000000u) != 0), rows = lanes | lanes >> 16;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile)
+        if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
+    }
+    return tiles;
   }
   // Until the strip below has added what it has to what comes.
   __device__ __forceinline__ void await_below() {

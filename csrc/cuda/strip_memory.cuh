@@ -28,6 +28,13 @@ __device__ __forceinline__ void load_group(const float* address, bool near, floa
 }
 
 template <int kCount>
+__device__ __forceinline__ void store_group(float* address, const float (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i)
+    reinterpret_cast<float4*>(address)[i] = make_float4(group[4 * i], group[4 * i + 1], group[4 * i + 2], group[4 * i + 3]);
+}
+
+template <int kCount>
 __device__ __forceinline__ void load_group(const double* address, bool near, double (&group)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount / 2; ++i) {

@@ -241,16 +241,21 @@ __device__ void team_backward(
       const auto sweep = [&](auto general, const Place<S>& place, int chunk, int end_row) {
         const int own_item = own_groups - 1 - chunk;
         const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
-        FlowSlot<S>& out = above_ring.place(own_item);
         const auto& cells = stages.weights[buffer][part];
+        FlowSlot<S>& out = above_ring.place(own_item);
+        // Loads from shared memory do not pass stores to it, so these are few.
+        constexpr int kAtOnce = 4;
+        T flows_on[kAtOnce], sums_on[kAtOnce];
         sweep_robust_reversed<decltype(general)::value, S>(
             [&](int k, int t) { return cells[t][lane].rows[k]; }, extent, place, lane, end_row, around.end_time % S::kSteps,
             below, flow, [&](int k, int t, T e) { sink.cell(tile, k, t, e); },
             [&](int t, T handed) {
               sink.step(t, t + 1 < S::kSteps ? sums[(t + 1) % S::kSteps] : sum_next);
-              if (leaves) {
-                out.flows[t] = handed;
-                out.sums[t] = sink.carry;
+              flows_on[t % kAtOnce] = handed;
+              sums_on[t % kAtOnce] = sink.carry;
+              if (t % kAtOnce == 0 && leaves) {
+                store_group(out.flows + t, flows_on);
+                store_group(out.sums + t, sums_on);
               }
             });
         sum_next = sums[0];
