@@ -13,11 +13,13 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 NAMES = ("auto", *KERNELS)
 
 # From how many pairs on `stencil`, whose pairs have a block each, is faster than `tiled`, which spreads them over
-# blocks: from the sweeps in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions.
+# blocks: from the sweeps in benchmarks/results. Tables of what holds up to a length, or to a number of dimensions. Several
+# numbers: from the first on it is, from the second on it is not, and so forth, as either starts another round of blocks.
 ALWAYS, NEVER, ANY = 0, math.inf, math.inf
 STENCIL_LONGEST = 512
 STENCIL_LONGEST_ALONE = 256  # few pairs of one dimension would each be one warp's
 AT_ONCE = 132  # blocks of tiled that an H200 runs at once: more pairs take turns
+TWO_ROUNDS, THREE_ROUNDS = 2 * AT_ONCE + 1, 3 * AT_ONCE + 1  # more than so many rounds
 # From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/product.cu ...
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
@@ -29,16 +31,28 @@ OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LO
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
     (1, (*OF_ONE_DIM, (1024, 200), (ANY, 192))),
-    (2, ((64, 272), (128, AT_ONCE + 1), (256, 192), (1024, 180), (ANY, 216))),
-    (3, ((128, 288), (256, 256), (1024, 205), (ANY, 240))),
-    (4, ((ANY, 272),)),
-    (5, ((64, 352), (128, 420), (ANY, 576))),
-    (MANY_DIMS - 1, ((128, 800), (256, 1280), (STENCIL_LONGEST, 1024), (ANY, 1536))),
+    (2, ((256, TWO_ROUNDS), (1024, 224), (ANY, 296))),
+    (
+        3,
+        (
+            (64, TWO_ROUNDS),
+            (128, THREE_ROUNDS),
+            (256, (320, THREE_ROUNDS, 530)),
+            (384, 300),
+            (1024, (300, THREE_ROUNDS, 510)),
+            (ANY, (330, THREE_ROUNDS, 460)),
+        ),
+    ),
+    (4, ((64, TWO_ROUNDS), (128, THREE_ROUNDS), (ANY, 660))),
+    (5, ((64, 400), (128, 640), (ANY, 1150))),
+    (7, ((128, 800), (256, 1480), (STENCIL_LONGEST, 1400), (ANY, 1536))),
+    (8, ((64, 800), (128, 1100), (256, 2300), (ANY, 1850))),
+    (MANY_DIMS - 1, ((128, 800), (256, 1380), (STENCIL_LONGEST, 1024), (ANY, 1536))),
     (ANY, OF_MANY_DIMS),
 )
 # ... and without them,
 OF_VALUES = (
-    (1, (*OF_ONE_DIM, (1024, 2 * AT_ONCE + 1), (ANY, 352))),
+    (1, (*OF_ONE_DIM, (1024, TWO_ROUNDS), (ANY, 352))),
     (4, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 256), (ANY, 176))),
     (8, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 144), (ANY, 216))),
     *(
@@ -138,11 +152,13 @@ def plan(kernel, n, m, batch, dim, dtype, device, gradient=False, cost="sqeuclid
     if kernel == "cpu":
         raise ValueError(f"kernel: 'cpu' runs on CPU tensors only, and x is on {device}; use 'auto' or a CUDA kernel")
     if kernel == "auto":
-        kernel = "stencil" if batch >= _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost) else "tiled"
+        turns = _turns(n, dim, dtype, gradient, cost)
+        turns = turns if isinstance(turns, tuple) else (turns,)
+        kernel = "stencil" if sum(batch >= turn for turn in turns) % 2 else "tiled"
     return Plan(kernel, rows_per_thread(kernel, n, batch, dim, dtype, gradient, cost))
 
 
-def _fewest_pairs_for_stencil(n, dim, dtype, gradient, cost):
+def _turns(n, dim, dtype, gradient, cost):
     if dtype == torch.float64:
         return _first(OF_FLOAT64[gradient], n)
     by_dim = OF_OTHERS if cost != "sqeuclidean" else OF_GRADIENTS if gradient else OF_VALUES
