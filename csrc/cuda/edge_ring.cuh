@@ -24,6 +24,7 @@ __device__ __forceinline__ void copy_out(const RobustTop<S>& top, const Edge<S>&
   store_group(edge.group(group) + S::kSteps, top.s);
   edge.references[group] = top.reference;
 }
+
 // By a warp of a block whose first strip is `first`, and of one whose last strip is `last`: the edge between it and the block
 // before, or behind.
 template <class S>

@@ -15,9 +15,10 @@
 // together has to fit the instruction cache that a multiprocessor has, or they wait for it more than for anything else.
 #include "engines.cuh"
 #include "product_block.cuh"
+#include "product_columns.cuh"
 #include "product_forward.cuh"
-#include "product_gradient.cuh"
 #include "product_reverse.cuh"
+#include "product_rows.cuh"
 #include "products.h"
 #include "tickets.cuh"
 

@@ -17,7 +17,7 @@ constexpr float kNegligible = 5.421011e-20f;                             // 2^-6
 constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
 
 // The warps of a strip: those that compute costs (product_costs.cuh), and in backward those that rebuild stages
-// (product_rebuild.cuh), and those that compute dx, and dy (product_gradient.cuh). One more sweeps.
+// (product_rebuild.cuh), and those that compute dx (product_rows.cuh), and dy (product_columns.cuh). One more sweeps.
 template <bool kFew>
 struct ProductWarps {
   static constexpr int kCosts = kFew ? 2 : 4, kRebuilders = 2;
