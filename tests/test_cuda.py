@@ -252,7 +252,10 @@ def test_what_others_have_left_in_memory_does_no_harm(name, dim, options):
     """Results and scratch memory come uninitialised: whatever a kernel does not write shows as NaN."""
     x, y = data(4, 150, 140, dim)
     first = value_and_gradients(x, y, kernel=name, **options)
-    rubbish = [torch.full((2**size,), float("nan"), device="cuda") for size in (24, *[17] * 64)]
+    # Ever smaller ones, to get into every gap of what the first call has left.
+    torch.cuda.empty_cache()
+    sizes = (24, *(size for size in range(17, 6, -1) for _ in range(64)))
+    rubbish = [torch.full((2**size,), float("nan"), device="cuda") for size in sizes]
     torch.cuda.synchronize()
     del rubbish
     torch.testing.assert_close(value_and_gradients(x, y, kernel=name, **options), first, rtol=0, atol=0)

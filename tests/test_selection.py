@@ -33,6 +33,12 @@ def test_pairs_are_spread_until_there_are_many(dim, dtype, gradient):
     assert 64 < fewest < 768
 
 
+def test_kernels_take_turns_as_either_starts_another_round_of_blocks(monkeypatch):
+    monkeypatch.setattr(selection, "OF_GRADIENTS", ((selection.ANY, ((selection.ANY, (3, 5, 8)),)),))
+    kernels = [select_kernel(100, batch=batch, gradient=True) for batch in range(1, 10)]
+    assert kernels == ["tiled"] * 2 + ["stencil"] * 2 + ["tiled"] * 3 + ["stencil"] * 2
+
+
 def test_pairs_of_float64_with_gradients_are_spread_in_between():
     shape = {"dim": 4, "dtype": torch.float64, "gradient": True}
     assert select_kernel(selection.STENCIL_LONGEST, **shape, batch=1000) == "stencil"
