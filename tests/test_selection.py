@@ -20,7 +20,8 @@ def test_length_decides_before_batch():
 def test_hardly_any_pairs_are_spread_over_more_blocks():
     alone = selection.AT_ONCE
     assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone // 2) == "tiled"
+    assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone, gradient=True) == "tiled"
     for dim in (1, 2, 20):
         assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dim=dim, dtype=torch.float64) == "stencil"
 

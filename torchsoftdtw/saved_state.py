@@ -13,6 +13,8 @@ CPU_SEGMENT = 256
 LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
 NARROWEST_LINEAR = 256  # m, below which it is not
 FEWEST_LINEAR_STRIPS = {torch.float32: 6144, torch.float64: 4096}  # of all pairs, below which it is not
+SHORTEST_MEETING = 128  # n, from above which on tables are swept from both ends
+NARROWEST_MEETING = 256  # m, below which they are not
 LONGEST_LEVEL = 1500  # n + m, up to which the level engine is used
 MOST_LEVEL_ROWS = 512  # n, as well
 FEWEST_LEVEL_WARPS = 1024  # of all pairs: with fewer, pairs get more lanes
@@ -31,6 +33,8 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     if kernel == "diagonal":
         return _diagonal(batch, n, m, radius, dtype)
     pair = _strips(rows_per_thread, n, m, radius, dtype)
+    if kernel == "tiled" and plain and univariate and not per_pair and dtype == torch.float32 and rows_per_thread == 2:
+        return batch * torch.sym_max(pair, _meeting_applies(n, m) * _meeting(n, m))
     if kernel == "tiled" or not plain:
         return batch * pair
     level = _level_applies(n, m) if univariate else 0
@@ -76,6 +80,17 @@ def _strips(rows_per_thread, n, m, radius, dtype):
     entries = rows_per_thread + 1
     snapshot = WARP * (2 * entries * dtype.itemsize + (0 if single and entries >= 5 else 8))
     return _snapshots_and_edges(_ceil_div(n, rows), width, stage, snapshot, dtype)
+
+
+def _meeting_applies(n, m):
+    return _is_positive(n - SHORTEST_MEETING) * _is_positive(m + 1 - NARROWEST_MEETING)
+
+
+def _meeting(n, m):
+    strips, stages = _ceil_div(n, 2 * WARP), _ceil_div(m + WARP, WARP)
+    snapshots = strips * stages * WARP * (3 * 8 + 8)
+    edges = (strips - 1) * (stages - 1) * (WARP // STEPS) * (2 * STEPS * 4 + 8)
+    return snapshots + _ceil_div(edges, 16) * 16 + 16
 
 
 def _level_applies(n, m):

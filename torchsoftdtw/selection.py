@@ -24,13 +24,12 @@ TWO_ROUNDS, THREE_ROUNDS = 2 * AT_ONCE + 1, 3 * AT_ONCE + 1  # more than so many
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
 MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
-OF_ONE_DIM = ((STENCIL_LONGEST_ALONE, ALWAYS), (STENCIL_LONGEST, AT_ONCE + 1))
 OF_MANY_DIMS = ((256, ALWAYS), (ANY, NEVER))
 OF_FLOAT64 = {False: ((STENCIL_LONGEST, ALWAYS), (ANY, 128)), True: ((STENCIL_LONGEST, ALWAYS), (1536, NEVER), (ANY, 192))}
 # In float32, by dimensions: of squared Euclidean costs, for which `tiled` has products where there are several, with
 # gradients, of which a multiprocessor has fewer pairs at once ...
 OF_GRADIENTS = (
-    (1, (*OF_ONE_DIM, (1024, 200), (ANY, 192))),
+    (1, ((144, ALWAYS), (STENCIL_LONGEST, AT_ONCE + 1), (768, TWO_ROUNDS), (1024, 200), (ANY, 192))),
     (2, ((256, TWO_ROUNDS), (1024, 224), (ANY, 296))),
     (
         3,
@@ -52,7 +51,16 @@ OF_GRADIENTS = (
 )
 # ... and without them,
 OF_VALUES = (
-    (1, (*OF_ONE_DIM, (1024, TWO_ROUNDS), (ANY, 352))),
+    (
+        1,
+        (
+            (STENCIL_LONGEST_ALONE, ALWAYS),
+            (400, AT_ONCE // 2 + 1),
+            (STENCIL_LONGEST, AT_ONCE + 1),
+            (1024, TWO_ROUNDS),
+            (ANY, 352),
+        ),
+    ),
     (4, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 256), (ANY, 176))),
     (8, ((256, AT_ONCE + 1), (STENCIL_LONGEST, 144), (ANY, 216))),
     *(

@@ -17,35 +17,36 @@ namespace softdtw {
 //     rise(recurrences, place)        what m may rise by in it, at most
 //     price(recurrences, k, t)        a cost, split, for the plain sweep
 //     tile(place)                     costs for the general one
-template <class S, class Costs>
+template <class S, class Around, class Kept, class Costs>
 __device__ __forceinline__ void sweep_strip(
-    const Problem<typename S::Scalar>& problem, const Extent& extent, const Surroundings<S>& around, int64_t pair,
-    int index, int chunks, const Saved<S>& saved, bool files, EdgeRing<S>& above_edges, EdgeRing<S>& below_edges,
-    Costs& costs, typename S::Scalar* value) {
+    const Problem<typename S::Scalar>& problem, const Extent& extent, const Around& around, int64_t pair, int index,
+    int chunks, const Kept& saved, bool files, EdgeRing<S>& above_edges, EdgeRing<S>& below_edges, Costs& costs,
+    typename S::Scalar* value) {
   using T = typename S::Scalar;
+  using Place = typename Around::Place;
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
-  const bool keeps = saved.memory != nullptr;
+  const bool keeps = saved.keeps();
   const Recurrences<S> recurrences(problem, pair);
   // Chunks of which no cell needs a check.
   int first_plain = 0, end_plain = 0;
   if (!recurrences.has_penalty) {
     end_plain = chunks;
-    while (first_plain < chunks && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
-    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+    while (first_plain < chunks && !Place(strip, extent, first_plain, lane).in_band) ++first_plain;
+    while (end_plain > first_plain && !Place(strip, extent, end_plain - 1, lane).in_band) --end_plain;
   }
   pin(first_plain);
   pin(end_plain);
   EdgeRing<S>&above_ring = pinned(above_edges), &below_ring = pinned(below_edges);
   const unsigned above_groups = around.is_first ? 0 : around.above.groups();
-  const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
+  const Edge<S> above_edge = saved.edge(pair, index - 1, around.above);
   unsigned above_group = 0;
   above_ring.skip(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
   constexpr int kParts = 2 * S::kSteps * sizeof(T) / sizeof(float4);  // of a group
   float4* copy = reinterpret_cast<float4*>(above_edge.group(above_group)) + lane;
 
   RobustState<S> state;
-  state.start(around.is_first && lane == 0);
+  state.start(around.holds_corner(lane));
   Width<S> width;
   RobustTop<S> top;
   double lane_above = 0;
@@ -85,24 +86,27 @@ __device__ __forceinline__ void sweep_strip(
   unsigned room = below_ring.kRoom;
   take_top(false);
   for (int chunk = 0; chunk < chunks;) {
-    const int stage = chunk / S::kStage, end = min(chunk + S::kStage, chunks);
+    const int stage = chunk / S::kStage;
+    const bool begins = !Around::kIsCut || chunk % S::kStage == 0;
+    const int end = min(Around::kIsCut ? (stage + 1) * S::kStage : chunk + S::kStage, chunks);
     if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent(state.narrow))) {
-      state.renew(lane, top.reference);
+      state.renew(lane, around.reference_above(top, state));
       lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
       width.start(state);
       state.become(!__all_sync(kAllLanes, width.fits));
       look_above();
     }
-    if (keeps && stage > 0) state.store(saved.stage(pair, index, stage), lane);
+    if (keeps && stage > 0 && begins) state.store(saved.stage(pair, index, stage), lane);
     if (!around.is_last) below_ring.make_room(room, max(0, end - S::kSkewChunks));
     costs.begin(stage);
     while (chunk < end) {
       bool is_used = false;
       int end_run = min(end, chunk <= around.end_chunk ? min(end_plain, around.end_chunk) : end_plain);
+      if (Around::kIsCut && chunk <= around.entry_chunk) end_run = min(end_run, around.entry_chunk);
       if (state.is_wide || chunk < first_plain) end_run = chunk;
 #pragma unroll 1
       for (; chunk < end_run; ++chunk) {
-        const Place<S> place(strip, extent, chunk, lane);
+        const Place place(strip, extent, chunk, lane);
         costs.use(place, chunk % S::kStage);
         const bool writes = has_group(chunk);
         const auto column = write(slot_of(chunk), writes);
@@ -123,7 +127,7 @@ __device__ __forceinline__ void sweep_strip(
       }
       if (chunk >= end) break;
 
-      const Place<S> place(strip, extent, chunk, lane);
+      const Place place(strip, extent, chunk, lane);
       if (!is_used) costs.use(place, chunk % S::kStage);
       const auto& tile = costs.tile(place);
       state.become(true);
@@ -136,6 +140,7 @@ __device__ __forceinline__ void sweep_strip(
       sweep_general(
           recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            around.enter(place, k, t, diag);
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
             if (ends && k == end_row && t == end_step) {
               last_m = cell.m;
@@ -146,8 +151,14 @@ __device__ __forceinline__ void sweep_strip(
           write(slot_of(chunk), writes));
       if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
       hand_over(chunk++, writes, false);
+      // So that references are renewed at once, and the general sweep does not last for a stage.
+      if constexpr (Around::kIsCut) break;
     }
     costs.end(stage);
+  }
+  if constexpr (Around::kIsCut) {
+    state.renew(lane, top.reference);
+    state.store(saved.stage(pair, index, chunks / S::kStage), lane);
   }
   above_ring.skip(above_group, above_groups);
 }

@@ -55,6 +55,12 @@ struct Gate {
     return look_at<true>(&word) >= static_cast<unsigned long long>(phase + 1) * kArrivals;
   }
 #endif
+  // By a whole warp, without waiting.
+  __device__ __forceinline__ bool is_open_to_all(int phase) const {
+    if (!__any_sync(kAllLanes, is_open(phase))) return false;
+    wait(phase);
+    return true;
+  }
   __device__ __forceinline__ void wait(int phase) const {
     while (!opens(phase)) {
     }

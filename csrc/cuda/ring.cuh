@@ -34,6 +34,11 @@ struct Ring {
   __device__ __forceinline__ void make_room(unsigned& room, unsigned end) const {
     for (; room < end; room += kBatch) left[room / kBatch % kBatches].wait(room / kSlots - 1);
   }
+  // The same for a single item, without waiting, by a warp that asks for every item in turn.
+  __device__ __forceinline__ bool has_room(unsigned item) const {
+    if (item < kSlots) return true;
+    return left[item / kBatch % kBatches].is_open_to_all(item / kSlots - 1);
+  }
   __device__ __forceinline__ Item& place(unsigned item) { return items[item % kSlots]; }
   __device__ __forceinline__ void fill(unsigned item) { filled[item % kSlots].arrive(); }
 

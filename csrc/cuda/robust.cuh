@@ -159,9 +159,9 @@ __device__ __forceinline__ typename S::Scalar shift_of(double above) {
 
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the
 // lane's last row before it. kGeneral: cells may lie outside the table.
-template <bool kGeneral, class S, typename M, class Visit, class Column>
+template <bool kGeneral, class S, class Where, typename M, class Visit, class Column>
 __device__ __forceinline__ void sweep_robust(
-    const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top, double above, Lane<S, M>& state,
+    const Extent& extent, const Where& place, int lane, const RobustTop<S>& top, double above, Lane<S, M>& state,
     Visit&& visit, Column&& column) {
   using Cell = typename Lane<S, M>::Cell;
   const M far = static_cast<M>(nowhere<S>());

@@ -159,9 +159,9 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& sta
 }
 
 // The general sweep over a chunk.
-template <class S, class Visit, class Column>
+template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const RobustTop<S>& top,
     double above, RobustState<S>& state, Visit&& visit, Column&& column) {
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);

@@ -15,9 +15,9 @@ __device__ __forceinline__ double above_of(
 }
 
 // A pair's value, from its last entry.
-template <typename T>
+template <typename T, typename Fraction>
 __device__ __forceinline__ void store_value(
-    const Problem<T>& problem, int64_t pair, double reference, double m, T s, T* value) {
+    const Problem<T>& problem, int64_t pair, double reference, double m, Fraction s, T* value) {
   const double scale = static_cast<T>(problem.scale_of(pair));
   const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
   const double result = (reference + m - log2(static_cast<double>(s))) * unit;

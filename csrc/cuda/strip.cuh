@@ -31,6 +31,8 @@ template <class S>
 struct Strip {
   int first_row, first_column, end_column, chunks;
 
+  __device__ Strip(int first_row_, int first_column_, int end_column_, int chunks_)
+      : first_row(first_row_), first_column(first_column_), end_column(end_column_), chunks(chunks_) {}
   __device__ Strip(const Extent& extent, int index) {
     first_row = index * S::kStripRows;
     // One column ahead of the band: no path enters the first column from its upper left, so strips exchange one row only.
@@ -52,6 +54,9 @@ __device__ __forceinline__ int strips_of(const Extent& extent) {
 // Keeps a number in its register: the compiler would rather compute it again in every chunk.
 __device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
 
+template <class S>
+struct Place;
+
 // A strip among its neighbours, and where the pair's last cell lies in it.
 template <class S>
 struct Surroundings {
@@ -59,6 +64,20 @@ struct Surroundings {
   bool is_first, is_last;
   int above_offset, below_offset;  // in groups: this strip's first column in the one above, the one below's in this one
   int end_lane, end_row, end_time, end_chunk;  // end_row in the lane's tile; -1 for lane and chunk if it is not here
+
+  // What differs where a table is swept from both its ends (meeting.cuh): whether strips end before their table does, how paths
+  // enter the first of them, and in which chunk, if that needs the general sweep.
+  static constexpr bool kIsCut = false;
+  using Place = softdtw::Place<S>;
+  __device__ __forceinline__ bool holds_corner(int lane) const { return is_first && lane == 0; }
+  template <class Cell>
+  __device__ __forceinline__ void enter(const Place&, int, int, Cell&) const {}
+  static constexpr int entry_chunk = -1;
+  // What lanes above those that paths have reached refer to.
+  template <class Top, class State>
+  __device__ __forceinline__ double reference_above(const Top& top, const State&) const {
+    return top.reference;
+  }
 
   __device__ Surroundings(const Extent& extent, int index)
       : strip(extent, index), above(extent, max(0, index - 1)), below(extent, min(index + 1, strips_of<S>(extent) - 1)) {

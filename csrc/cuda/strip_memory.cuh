@@ -221,6 +221,11 @@ struct Saved {
     edges = Edges<S>(memory + snapshot_bytes(sizes), sizes.strips - 1, sizes.chunks - S::kSkewChunks, stride);
   }
 
+  __device__ __forceinline__ bool keeps() const { return memory != nullptr; }
+  // What a strip leaves for the one below.
+  __device__ __forceinline__ Edge<S> edge(int64_t pair, int strip, const Strip<S>& geometry) const {
+    return edges.of(pair, strip, geometry);
+  }
   // Stages count from 1.
   __device__ __forceinline__ char* stage(int64_t pair, int strip, int stage) const {
     return memory + pair * stride + (strip * (stages - 1) + stage - 1) * Snapshot<S>::kBytes;

@@ -24,21 +24,27 @@ using FlowRing = Ring<FlowSlot<S>>;
 
 constexpr int kRebuilders = 2;
 
-// What the warps of a strip share in backward: stages of weights, of which one is used while others are rebuilt.
+// A stage's weights.
 template <class S>
+struct StageWeights {
+  struct alignas(16) Cells {
+    Weights<typename S::Scalar> rows[S::kRows];
+  };
+  Cells chunks[S::kStage][S::kSteps][kWarp];
+};
+
+// What the warps of a strip share in backward: stages of weights, of which one is used while others are rebuilt.
+template <class S, int kWarps = kRebuilders>
 struct alignas(16) TeamStages {
   using T = typename S::Scalar;
-  static constexpr int kBuffers = kRebuilders + 1;
-  struct alignas(16) Cells {
-    Weights<T> rows[S::kRows];
-  };
+  static constexpr int kBuffers = kWarps + 1;
   // A rebuilding warp's own: its coming stage's snapshot, and the edges above two of its stages.
   struct alignas(16) Sources {
     char snapshot[Snapshot<S>::kBytes];
     EdgeSlot<S> edges[2][S::kStage];
   };
-  Cells weights[kBuffers][S::kStage][S::kSteps][kWarp];
-  Sources sources[kRebuilders];
+  StageWeights<S> weights[kBuffers];
+  Sources sources[kWarps];
   // The columns that the lanes meet in two stages, for the warp that goes back.
   static constexpr int kColumns = S::kStage * S::kSteps + kWarp;
   T columns[2][kColumns];
@@ -58,12 +64,93 @@ __device__ __forceinline__ int last_chunk_of(const Surroundings<S>& around) {
   return around.is_last ? around.end_chunk : around.strip.chunks - 1;
 }
 
+// Copies of a stage's snapshot, and of the groups of the edge above that it meets, run while a warp rebuilds another stage.
+template <class S>
+__device__ __forceinline__ void fetch_sources(
+    int stage, const char* snapshot, const Edge<S>& edge, int above_offset, int above_groups, int lane, char* to,
+    EdgeSlot<S> (&slots)[S::kStage]) {
+  using T = typename S::Scalar;
+  constexpr int kPieces = 2 * S::kSteps * sizeof(T) / 16;  // of a group's entries
+  const bool is_reference = lane >= S::kStage * kPieces;
+  const int part = is_reference ? lane - S::kStage * kPieces : lane / kPieces;
+  const int group = stage * S::kStage + part + above_offset;
+  if (part < S::kStage && group < above_groups) {
+    EdgeSlot<S>& slot = slots[part];
+    constexpr int kAtOnce = 16 / sizeof(T);
+    const int piece = lane % kPieces * kAtOnce;
+    if (is_reference)
+      __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
+    else
+      __pipeline_memcpy_async(slot.entries + piece, edge.group(group) + piece, 16);
+  }
+  if (stage > 0) copy_snapshot<S>(to, snapshot, lane);
+  __pipeline_commit();
+}
+
+// Rebuilds a stage's chunks from the state at its start and the edge above. `next_chunk`: whose costs the warp will need
+// afterwards, or less than 0.
+template <class S, class Around, class Tile>
+__device__ __forceinline__ void rebuild_stage(
+    const Around& around, const Extent& extent, const Recurrences<S>& recurrences, int first_chunk, int parts,
+    int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, RobustState<S>& state, Tile& tile,
+    StageWeights<S>& stage_weights) {
+  using T = typename S::Scalar;
+  using Place = typename Around::Place;
+  Width<S> width;
+  RobustTop<S> top;
+  double lane_above = 0, above_reference = 0;
+  T shift = 0;
+#pragma unroll 1
+  for (int part = 0; part < parts; ++part) {
+    const int chunk = first_chunk + part;
+    const Place place(around.strip, extent, chunk, lane);
+    tile.use(place);
+    if (part + 1 < parts || next_chunk >= 0)
+      tile.fetch(Place(around.strip, extent, part + 1 < parts ? chunk + 1 : next_chunk, lane));
+    if (chunk + around.above_offset < above_groups)
+      top.read(edges[part]);
+    else if (top.exists)
+      top = RobustTop<S>();
+    if (part == 0) {
+      if (first_chunk == 0) state.renew(lane, top.reference);
+      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      width.start(state);
+    }
+    if (part == 0 || top.reference != above_reference) {
+      shift = shift_of<S>(above_of(top, state, lane, lane_above));
+      above_reference = top.reference;
+    }
+    auto& weights = stage_weights.chunks[part];
+    const auto kept = [&](int k, int t) -> Weights<T>& { return weights[t][lane].rows[k]; };
+    const auto column = [](int, auto) {};
+    const bool may_be_plain = place.in_band && !recurrences.has_penalty && chunk != around.entry_chunk;
+    const T rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
+    const bool plain =
+        width.plain(rise, shift, top.wide, state) && sweep_plain(width, state, [&](auto& entries) {
+          sweep_ahead(
+              lane, top, shift, entries,
+              [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
+              [&](int k, int t, const auto& terms, T diag, T up, T left) {
+                return sum_of(terms, diag, up, left, kept(k, t));
+              },
+              column);
+        });
+    if (!plain)
+      sweep_general(
+          recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
+          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            around.enter(place, k, t, diag);
+            return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));
+          },
+          column);
+  }
+}
+
 // Rebuilds every kRebuilders-th stage of a strip, from the last to the first. Turns count all of them.
 template <class S, class Tile>
 __device__ void team_rebuild(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, const Saved<S>& saved,
     int rebuilder, TeamStages<S>& team_stages) {
-  using T = typename S::Scalar;
   TeamStages<S>& stages = pinned(team_stages);
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
@@ -74,24 +161,10 @@ __device__ void team_rebuild(
   const Recurrences<S> recurrences(problem, pair);
   typename TeamStages<S>::Sources& sources = stages.sources[rebuilder];
   Tile tile(problem, extent, strip, pair, lane);
-
-  // Copies run while the warp rebuilds another stage.
   const auto fetch = [&](int stage, int slot_of_edges) {
-    constexpr int kPieces = 2 * S::kSteps * sizeof(T) / 16;  // of a group's entries
-    const bool is_reference = lane >= S::kStage * kPieces;
-    const int part = is_reference ? lane - S::kStage * kPieces : lane / kPieces;
-    const int group = stage * S::kStage + part + around.above_offset;
-    if (part < S::kStage && group < above_groups) {
-      EdgeSlot<S>& slot = sources.edges[slot_of_edges][part];
-      constexpr int kAtOnce = 16 / sizeof(T);
-      const int piece = lane % kPieces * kAtOnce;
-      if (is_reference)
-        __pipeline_memcpy_async(&slot.reference, above_edge.references + group, sizeof(double));
-      else
-        __pipeline_memcpy_async(slot.entries + piece, above_edge.group(group) + piece, 16);
-    }
-    if (stage > 0) copy_snapshot<S>(sources.snapshot, saved.stage(pair, index, stage), lane);
-    __pipeline_commit();
+    fetch_sources(
+        stage, saved.stage(pair, index, stage), above_edge, around.above_offset, above_groups, lane, sources.snapshot,
+        sources.edges[slot_of_edges]);
   };
   const int first_stage = last_stage - rebuilder;
   if (first_stage < 0) return;
@@ -111,52 +184,9 @@ __device__ void team_rebuild(
     __syncwarp();
     if (next_stage >= 0) fetch(next_stage, 1 - edges);
     if (use > 0) stages.used[buffer].wait(use - 1);
-    Width<S> width;
-    RobustTop<S> top;
-    double lane_above = 0, above_reference = 0;
-    T shift = 0;
-#pragma unroll 1
-    for (int part = 0; part < parts; ++part) {
-      const int chunk = first_chunk + part;
-      const Place<S> place(strip, extent, chunk, lane);
-      tile.use(place);
-      if (part + 1 < parts || next_stage >= 0)
-        tile.fetch(Place<S>(strip, extent, part + 1 < parts ? chunk + 1 : next_stage * S::kStage, lane));
-      if (chunk + around.above_offset < above_groups)
-        top.read(sources.edges[edges][part]);
-      else if (top.exists)
-        top = RobustTop<S>();
-      if (part == 0) {
-        if (stage == 0) state.renew(lane, top.reference);
-        lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
-        width.start(state);
-      }
-      if (part == 0 || top.reference != above_reference) {
-        shift = shift_of<S>(above_of(top, state, lane, lane_above));
-        above_reference = top.reference;
-      }
-      auto& weights = stages.weights[buffer][part];
-      const auto kept = [&](int k, int t) -> Weights<T>& { return weights[t][lane].rows[k]; };
-      const auto column = [](int, auto) {};
-      const T rise = Width<S>::rise_of(recurrences, tile.reach, place.in_band && !recurrences.has_penalty);
-      const bool plain =
-          width.plain(rise, shift, top.wide, state) && sweep_plain(width, state, [&](auto& entries) {
-            sweep_ahead(
-                lane, top, shift, entries,
-                [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
-                [&](int k, int t, const auto& terms, T diag, T up, T left) {
-                  return sum_of(terms, diag, up, left, kept(k, t));
-                },
-                column);
-          });
-      if (!plain)
-        sweep_general(
-            recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-              return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));
-            },
-            column);
-    }
+    rebuild_stage<S>(
+        around, extent, recurrences, first_chunk, parts, next_stage * S::kStage, above_groups, sources.edges[edges], lane,
+        state, tile, stages.weights[buffer]);
     stages.rebuilt[buffer].arrive();
   }
 }
@@ -241,7 +271,7 @@ __device__ void team_backward(
       const auto sweep = [&](auto general, const Place<S>& place, int chunk, int end_row) {
         const int own_item = own_groups - 1 - chunk;
         const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
-        const auto& cells = stages.weights[buffer][part];
+        const auto& cells = stages.weights[buffer].chunks[part];
         FlowSlot<S>& out = above_ring.place(own_item);
         // Loads from shared memory do not pass stores to it, so these are few.
         constexpr int kAtOnce = 4;

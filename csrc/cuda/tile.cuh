@@ -204,11 +204,8 @@ struct UnivariateTile {
       : line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
     const View<const T> rows = problem.x.pair(pair);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
-      x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);
-      x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
-    }
+    for (int k = 0; k < S::kRows; ++k)
+      set_row(k, rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride]);
   }
   // Starts the loads of a chunk's columns, ahead of use.
   __device__ __forceinline__ void fetch(const Place<S>& place) {
@@ -237,6 +234,15 @@ struct UnivariateTile {
   __device__ __forceinline__ T cost_any(int k, int t) const {
     const T difference = x[k] - pick(y, t);
     return difference * difference;
+  }
+
+ protected:
+  __device__ UnivariateTile(const View<const T>& columns, int last_)
+      : line(columns.data), stride(columns.row_stride), last(last_) {}
+  __device__ __forceinline__ void set_row(int k, T value) {
+    x[k] = value;
+    x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);
+    x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
   }
 };
 

@@ -6,6 +6,7 @@
 // series have several warps a strip: of one dimension team.cuh's, of several product.cu's, or in forward team.cuh's if they are few.
 #include "engines.cuh"
 #include "few_tile.cuh"
+#include "meeting.h"
 #include "strip_variant.h"
 #include "team.cuh"
 #include "tickets.cuh"
@@ -178,17 +179,30 @@ cudaError_t launch_teams_forward(
 template <class S>
 struct Tiled {
   using T = typename S::Scalar;
+  static constexpr bool kMayMeet = sizeof(T) == 4 && S::kRows == 2;
+
+  // Of its own, or as many as `meeting` says where pairs may be swept from both ends.
+  template <class Meetings>
+  static int64_t bytes_for(const Problem<T>& problem, int64_t own, Meetings&& meeting) {
+    if constexpr (kMayMeet)
+      if (Meeting::applies(problem, S::kRows)) return std::max(own, meeting(problem));
+    return own;
+  }
 
   static int64_t ticket_bytes(const Problem<T>& problem, int warps) {
     return softdtw::ticket_bytes(problem.batch, groups_of(Sizes<S>(problem), warps));
   }
   static int64_t saved_bytes(const Problem<T>& problem) {
-    return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+    return bytes_for(problem, problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem)), [](const auto& own) {
+      return Meeting::saved_bytes(own);
+    });
   }
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
     const int64_t row = Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
-    return ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row);
+    return bytes_for(problem, ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row), [&](const auto& own) {
+      return Meeting::forward_scratch_bytes(own, save);
+    });
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
@@ -196,11 +210,16 @@ struct Tiled {
     int64_t flow_bytes = sizeof(T) * Flows<S>::scalars(problem.batch, sizes, problem.dim);
     if (sizeof(T) == 4 && S::kRows == 2)
       flow_bytes = std::max<int64_t>(flow_bytes, problem.batch * sizes.groups * sizeof(FlowSlot<S>));
-    return ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes;
+    return bytes_for(
+        problem, ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes,
+        [](const auto& own) { return Meeting::backward_scratch_bytes(own); });
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     void* const row = static_cast<char*>(scratch) + ticket_bytes(problem, kLeastForwardWarps);
+    if constexpr (kMayMeet)
+      if (Meeting::pays(problem, S::kRows, saved != nullptr))
+        return Meeting::forward(problem, value, saved, scratch, stream);
     if constexpr (sizeof(T) == 4)
       if (is_univariate(problem)) {
         const int rows = rows_of_teams(problem, saved != nullptr, S::kRows);
@@ -218,6 +237,8 @@ struct Tiled {
 
   static cudaError_t backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
+    if constexpr (kMayMeet)
+      if (Meeting::pays(problem, S::kRows, true)) return Meeting::backward(problem, gradient, saved, scratch, stream);
     T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + ticket_bytes(problem, kLeastBackwardWarps));
     void* const flows = table + table_scalars(problem);
     const Saved<S> memory = kept<S>(problem, const_cast<void*>(saved));

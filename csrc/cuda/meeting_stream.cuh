@@ -1,0 +1,145 @@
+// What flows on from strip to strip in backward of a table swept from both its ends (meeting.cuh), with the sums of dy: in groups of
+// columns from right to left, as each side sees them. E counts in a part of the groups only, so strips say where it begins and ends.
+#pragma once
+
+#include "meeting.cuh"
+#include "ring.cuh"
+
+namespace softdtw {
+
+// The first item of a stream says with which group it begins, or that there is none (less than 0), any other one whether it is the
+// last one.
+struct alignas(16) StreamItem {
+  using S = MeetingShape;
+  float flows[S::kSteps], sums[S::kSteps];
+  int word;
+};
+using Stream = Ring<StreamItem>;
+
+// The writing warp's end.
+class StreamWriter {
+  Stream& ring;
+  const int lane;
+  unsigned item = 0, room = Stream::kRoom;
+
+ public:
+  __device__ explicit StreamWriter(Stream& stream) : ring(pinned(stream)), lane(threadIdx.x) {}
+  // The item to be written.
+  __device__ __forceinline__ StreamItem& next() {
+    ring.make_room(room, item + 1);
+    return ring.place(item);
+  }
+  // Hands it over, when lane 0 alone has written it, or the warp has met.
+  __device__ __forceinline__ void hand_over(int word) {
+    if (lane == 0) {
+      ring.place(item).word = word;
+      ring.fill(item);
+    }
+    ++item;
+  }
+  // None with a negative one.
+  __device__ __forceinline__ void begin(int group) {
+    next();
+    hand_over(group);
+  }
+};
+
+// The reading warp's end. Groups are read in turn.
+class StreamReader {
+  Stream& ring;
+  unsigned item = 0;
+  int group = -1;
+
+ public:
+  __device__ explicit StreamReader(Stream& stream) : ring(pinned(stream)) {}
+  __device__ __forceinline__ void begin() {
+    group = ring.await(item).word;
+    ring.leave(item++);
+  }
+  // The group to be read next; less than 0 after the last one.
+  __device__ __forceinline__ int next_group() const { return group; }
+  __device__ __forceinline__ const StreamItem& read() const { return ring.await(item); }
+  __device__ __forceinline__ void leave() {
+    group = ring.items[item % Stream::kRoom].word != 0 ? -1 : group - 1;
+    ring.leave(item++);
+  }
+};
+
+// Between blocks: a row of groups in global memory, and a word of what is there of them.
+class StreamRow {
+  using S = MeetingShape;
+  static constexpr Progress kIsOver = 1u << 31;
+  FlowSlot<S>* const row;
+  Progress* const word;
+
+  __device__ __forceinline__ static Progress word_of(int first_group, unsigned items, bool is_over) {
+    return static_cast<Progress>(first_group + 2) << 32 | items | (is_over ? kIsOver : 0);
+  }
+
+ public:
+  __device__ StreamRow(FlowSlot<S>* row_, Progress* word_) : row(row_), word(word_) {}
+
+  // By a warp of the block that leaves them. Strips of other blocks use the row in turn.
+  __device__ void carry_out(Stream& ring, int lane) const {
+    const int first = ring.await(0).word;
+    ring.leave(0);
+    bool is_over = first < 0;
+    if (lane == 0) publish<false>(word, word_of(first, 0, is_over));
+    for (unsigned item = 1; !is_over;) {
+      do {
+        const StreamItem& from = ring.await(item);
+        is_over = from.word != 0;
+        if (lane == 0) {
+          FlowSlot<S>& to = row[first + 1 - static_cast<int>(item)];
+          float four[S::kSteps];
+          load_group(from.flows, true, four);
+          store_group(to.flows, four);
+          load_group(from.sums, true, four);
+          store_group(to.sums, four);
+        }
+        ring.leave(item++);
+      } while (!is_over && ring.is_filled(item));
+      if (lane == 0) publish<false>(word, word_of(first, item - 1, is_over));
+    }
+  }
+  // By a warp of the block that takes them.
+  __device__ void carry_in(Stream& ring, int lane) const {
+    StreamWriter out(ring);
+    Progress seen = 0;
+    if (lane == 0)
+      while ((seen = look_at<false>(word)) == 0) __nanosleep(20);
+    const int first = __shfl_sync(kAllLanes, static_cast<int>(seen >> 32), 0) - 2;
+    out.begin(first);
+    int is_last = first < 0;
+    for (unsigned item = 1; !is_last; ++item) {
+      StreamItem& to = out.next();
+      if (lane == 0) {
+        while ((static_cast<unsigned>(seen) & ~kIsOver) < item)
+          if ((static_cast<unsigned>(seen = look_at<false>(word)) & ~kIsOver) < item) __nanosleep(20);
+        const FlowSlot<S>& from = row[first + 1 - static_cast<int>(item)];
+        float group[S::kSteps];
+        load_group(from.flows, false, group);
+        store_group(to.flows, group);
+        load_group(from.sums, false, group);
+        store_group(to.sums, group);
+        is_last = static_cast<unsigned>(seen) == (item | kIsOver);
+      }
+      out.hand_over(is_last);
+      is_last = __shfl_sync(kAllLanes, is_last, 0);
+    }
+  }
+};
+
+// Leaves a side's sums of dy, `add(column, sum)`.
+template <class Add>
+__device__ void add_sums(Stream& ring, int lane, const Side& side, Add&& add) {
+  using S = MeetingShape;
+  StreamReader in(ring);
+  for (in.begin(); in.next_group() >= 0; in.leave()) {
+    const StreamItem& from = in.read();
+    const int column = side.first_column + in.next_group() * S::kSteps + lane;
+    if (lane < S::kSteps && column >= 0 && column < side.extent.m) add(column, from.sums[lane]);
+  }
+}
+
+}  // namespace softdtw
