@@ -3,7 +3,8 @@
 // Threads to work: a block of W warps takes a ticket, which stands for W consecutive strips (strip.cuh) of one pair; ticket
 // order is top strips first, all pairs side by side. Within a block warps run as a pipeline, as in stencil.cu; the block's
 // last warp hands its edge through global memory to whichever block holds the next ticket of the pair. Few pairs of float32
-// series have several warps a strip: of one dimension team.cuh's, of several product.cu's, or in forward team.cuh's if they are few.
+// series have several warps a strip: of one dimension meeting.cu's, which sweeps from both ends of the table, or team.cuh's, of several
+// product.cu's, or in forward team.cuh's if they are few.
 #include "engines.cuh"
 #include "few_tile.cuh"
 #include "meeting.h"
@@ -179,40 +180,33 @@ cudaError_t launch_teams_forward(
 template <class S>
 struct Tiled {
   using T = typename S::Scalar;
-  static constexpr bool kMayMeet = sizeof(T) == 4 && S::kRows == 2;
-
-  // Of its own, or as many as `meeting` says where pairs may be swept from both ends.
-  template <class Meetings>
-  static int64_t bytes_for(const Problem<T>& problem, int64_t own, Meetings&& meeting) {
-    if constexpr (kMayMeet)
-      if (Meeting::applies(problem, S::kRows)) return std::max(own, meeting(problem));
-    return own;
-  }
+  static constexpr bool kMayMeet = sizeof(T) == 4 && S::kRows == 2;  // meeting.h
 
   static int64_t ticket_bytes(const Problem<T>& problem, int warps) {
     return softdtw::ticket_bytes(problem.batch, groups_of(Sizes<S>(problem), warps));
   }
   static int64_t saved_bytes(const Problem<T>& problem) {
-    return bytes_for(problem, problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem)), [](const auto& own) {
-      return Meeting::saved_bytes(own);
-    });
+    const int64_t own = problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+    if constexpr (kMayMeet)
+      if (Meeting::applies(problem, S::kRows)) return std::max(own, Meeting::saved_bytes(problem));
+    return own;
   }
 
   static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
+    if constexpr (kMayMeet)
+      if (Meeting::pays(problem, S::kRows, save)) return Meeting::forward_scratch_bytes(problem, save);
     const int64_t row = Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
-    return bytes_for(problem, ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row), [&](const auto& own) {
-      return Meeting::forward_scratch_bytes(own, save);
-    });
+    return ticket_bytes(problem, kLeastForwardWarps) + (save ? 0 : row);
   }
 
   static int64_t backward_scratch_bytes(const Problem<T>& problem) {
+    if constexpr (kMayMeet)
+      if (Meeting::pays(problem, S::kRows, true)) return Meeting::backward_scratch_bytes(problem);
     const Sizes<S> sizes(problem);
     int64_t flow_bytes = sizeof(T) * Flows<S>::scalars(problem.batch, sizes, problem.dim);
     if (sizeof(T) == 4 && S::kRows == 2)
       flow_bytes = std::max<int64_t>(flow_bytes, problem.batch * sizes.groups * sizeof(FlowSlot<S>));
-    return bytes_for(
-        problem, ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes,
-        [](const auto& own) { return Meeting::backward_scratch_bytes(own); });
+    return ticket_bytes(problem, kLeastBackwardWarps) + sizeof(T) * table_scalars(problem) + flow_bytes;
   }
 
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
