@@ -4,6 +4,9 @@
 // first strips first, all pairs side by side. Forward a warp sweeps a strip, and four more of a block price cells, for up to two
 // strips each. What a block's last strip leaves is carried to the next block by warps of both (ring.cuh). A second launch adds up
 // what the sides left at the cut.
+//
+// Backward a first launch computes what flows through the cut. In the second one blocks have two strips of a side, in order from the
+// last one that this reaches to the side's first: a warp of a strip goes back over it, and five rebuild stages ahead of that one.
 #include "meeting.h"
 
 #include "meeting_backward.cuh"
