@@ -261,6 +261,12 @@ def test_saved_memory_is_what_the_package_says(strips, dtype, rows, dim):
                 assert kept == said, (batch, n, m)
 
 
+def test_no_more_is_saved_in_tiled_than_promised():
+    for n, m in ((512, 512), (2048, 2048), (4096, 4096)):
+        saved = saved_state.saved_bytes("tiled", 2, 1, n, m, -1, False, torch.float32, plain=True, univariate=True)
+        assert saved <= 0.7 * n * m, (n, m)
+
+
 @pytest.mark.parametrize("engine", LEVEL)
 def test_the_level_engine_takes_unit_noise(strips, engine):
     for seed in range(20):

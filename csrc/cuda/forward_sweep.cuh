@@ -9,7 +9,8 @@
 
 namespace softdtw {
 
-// `files`: the edge above is to be kept, and nobody has written it yet. Costs has
+// `around` is Surroundings, or SideStrip of a table that is swept from both ends (meeting.cuh), `saved` what belongs to it. `files`:
+// the edge above is to be kept, and nobody has written it yet. Costs has
 //     kIsAhead                        whether it is rarely waited for: then the edge above is asked for early, since the answer
 //                                     takes a while
 //     begin(stage), end(stage)        around the chunks of a stage

@@ -26,7 +26,7 @@ __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair&
 __device__ __forceinline__ RobustFlow<MeetingShape> flow_through_cut(
     const CutShares* shares, const Side& side, int index, int lane) {
   const CutShares* const own_shares = shares + side.strip_of(index) * kWarp + (side.is_back ? kWarp - 1 - lane : lane);
-  float own[8], behind[8];
+  float own[kCutSteps + 2], behind[kCutSteps + 2];
   load_group(own_shares[0].of, true, own);
   load_group(own_shares[1].of, true, behind);
   RobustFlow<MeetingShape> flow;
@@ -67,7 +67,8 @@ struct SideSums {
   }
 };
 
-// `below`: what comes from the strip below, or null, if E is in none. `stage`: the first one that is rebuilt unasked.
+// Goes back over a strip. `below`: what comes from the strip below, or null, if E is in none. `first_stage`: the first one that is
+// rebuilt unasked.
 __device__ inline void go_back(
     const Problem<float>& problem, const Gradient<float>& gradient, const Side& side, const CutShares* shares, int64_t pair,
     int index, int first_stage, MeetingStages& meeting_stages, StageQueue& stage_queue, Stream* below, Stream& above) {

@@ -103,6 +103,7 @@ class StageQueue {
   }
 };
 
+// Rebuilds stages of a strip, with other warps, until there are none any more.
 __device__ inline void rebuild_side(
     const Side& side, const SideMemory& saved, const Problem<float>& problem, int64_t pair, int index, int rebuilder,
     MeetingStages& meeting_stages, StageQueue& stage_queue) {
