@@ -25,6 +25,8 @@ __device__ __forceinline__ void sweep_strip(
     typename S::Scalar* value) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
+  // Prices in the same loop leave the integer units less time.
+  constexpr bool kByBits = kHasFastBits && Costs::kIsAhead;
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
   const bool keeps = saved.keeps();
@@ -110,14 +112,14 @@ __device__ __forceinline__ void sweep_strip(
         const Place place(strip, extent, chunk, lane);
         costs.use(place, chunk % S::kStage);
         const bool writes = has_group(chunk);
-        const auto column = write(slot_of(chunk), writes);
+        const auto column = write(pinned(slot_of(chunk)), writes);
         const bool is_there = Costs::kIsAhead && above_ring.is_there(above_group);
         const auto before = state.narrow;
-        sweep_ahead(
+        sweep_ahead<kByBits>(
             lane, top, shift, state.narrow, [&](int k, int t) { return costs.price(recurrences, k, t); },
             [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
         width.spend(costs.rise(recurrences, place), shift, top.wide);
-        if (!__all_sync(kAllLanes, width.fits && is_exact(state.narrow))) {
+        if (!__all_sync(kAllLanes, width.fits & is_exact<kByBits>(state.narrow))) {
           state.narrow = before;
           state.become(true);
           is_used = true;

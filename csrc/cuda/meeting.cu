@@ -47,14 +47,19 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1)
   } else if (warp < strips + kPricers) {
     const float scale = Recurrences<S>(problem, pair).plain.scale;
     const int own = warp - strips, other = own + kPricers;
-    Pricer a(side, problem, pair, first + own, prices[own]);
+    Pricer now(side, problem, pair, first + own, prices[own]);
     // Where there is no other strip of the block, one past the side's end has no chunks.
     const bool has_other = other < strips;
-    Pricer b(side, problem, pair, has_other ? first + other : side.sizes.strips, prices[has_other ? other : own]);
+    Pricer next(side, problem, pair, has_other ? first + other : side.sizes.strips, prices[has_other ? other : own]);
+    // In turn, by one copy of the code, since schedulers cache little of it.
+    int idle = 0;
 #pragma unroll 1
-    while (a.goes_on() || b.goes_on()) {
-      const bool a_has = a.price(extent, scale), b_has = b.price(extent, scale);
-      if (!a_has && !b_has) __nanosleep(250);  // a sweep takes six times as long for what it is ahead
+    while (now.goes_on() || next.goes_on()) {
+      idle = now.price(extent, scale) ? 0 : idle + 1;
+      if (idle >= 2) __nanosleep(60);
+      const Pricer last = now;
+      now = next;
+      next = last;
     }
   } else if (warp == strips + kPricers) {
     if (first == 0 || side.chunks(first) == 0) return;

@@ -61,23 +61,11 @@ struct SideTile : UnivariateTile<MeetingShape> {
     for (int k = 0; k < S::kRows; ++k) set_row(k, rows.data[min(max(first + k, 0), extent.n - 1) * rows.row_stride]);
   }
   __device__ __forceinline__ void fetch(const Place<S>& place) {
-    comes_reversed = place.in_columns && stride == -1;
-    if (!comes_reversed) return UnivariateTile<S>::fetch(place);
-    const float* const first = line - (place.column + S::kSteps - 1);
+    if (!place.in_columns || stride != -1) return UnivariateTile<S>::fetch(place);
+    const float* const first = line - place.column;
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) next[t] = first[t];
+    for (int t = 0; t < S::kSteps; ++t) next[t] = first[-t];
   }
-  __device__ __forceinline__ void use(const Place<S>& place) {
-    float columns[S::kSteps];
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) columns[t] = next[t];
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) next[t] = comes_reversed ? columns[S::kSteps - 1 - t] : columns[t];
-    UnivariateTile<S>::use(place);
-  }
-
- private:
-  bool comes_reversed = false;
 };
 
 // One side of a pair, as it sees the table: strips, rows and columns count from its end.
@@ -141,7 +129,7 @@ struct SideStrip {
   // From the back all paths enter somewhere in the first strip, in a general sweep.
   template <class Cell>
   __device__ __forceinline__ void enter(const Place& place, int k, int t, Cell& diag) const {
-    if (entry_chunk >= 0 && place.row + k == 0 && place.column + t == 0) diag = {0, 1};
+    if (entry_chunk >= 0 && place.row + k == 0 && place.column + t == 0) diag = {floor_of_m<S>(), 1};
   }
   // Lanes that hold no row of the table stay near the first one that does.
   template <class Top, class State>

@@ -79,11 +79,12 @@ __device__ inline void go_back(
   const Strip<S> strip = side.strip(index);
   StreamWriter out(above);
   StreamReader in(below != nullptr ? *below : above);
+  constexpr float kNothing[S::kSteps] = {};
   const auto counts = [&](float most) { return __any_sync(kAllLanes, !(most < kLeftOut<float>)); };
 
   // Turns of the queue that have been seen.
   int turn = 0;
-  const auto release = [&] { queue.release(++turn, lane); };
+  const auto release = [&] { queue.release(stages, turn++, lane); };
   const auto await_turn = [&] { stages.rebuilt[turn % stages.kBuffers].wait(turn / stages.kBuffers); };
   // Stages above this one are not needed.
   const auto pass = [&](int stage) {
@@ -119,12 +120,13 @@ __device__ inline void go_back(
       const StreamItem& item = in.read();
       if (counts(item.flows[lane % S::kSteps])) break;
       StreamItem& passed_on = out.next();
-      if (lane < S::kSteps) {
-        passed_on.flows[lane] = 0;
-        passed_on.sums[lane] = item.sums[lane];
-      }
+      float passing[S::kSteps];
+      load_group(item.sums, true, passing);
       in.leave();
-      __syncwarp();
+      if (lane == 0) {
+        store_group(passed_on.flows, kNothing);
+        store_group(passed_on.sums, passing);
+      }
       out.hand_over(in.next_group() < 0);
       pass(chunk_of(in.next_group()) / S::kStage);
     }
@@ -177,7 +179,7 @@ __device__ inline void go_back(
       for (int t = 0; t < S::kSteps; ++t) sums.y[t] = window[part * S::kSteps + t];
       const SidePlace<S> place(strip, side.extent, chunk, lane);
       const bool leaves = chunk <= first_group;
-      StreamItem& to = out.next();
+      StreamItem& to = pinned(out.next());
       const auto& cells = kept.chunks[part];
       // Loads from shared memory do not pass stores to it, so these are few.
       constexpr int kAtOnce = 4;
@@ -204,11 +206,14 @@ __device__ inline void go_back(
 #pragma unroll 1
   for (int group = 1; chunk >= 0 && group <= S::kSkewChunks; ++group) {
     StreamItem& to = out.next();
-    const int t = group * S::kSteps - lane;
-    if (t >= 0 && t < S::kSteps && lane > 0) to.sums[t] = sums.carry;
-    if (lane == 0 && group == S::kSkewChunks) to.sums[0] = sum_next;
-    if (lane < S::kSteps) to.flows[lane] = 0;
-    __syncwarp();
+    float passing[S::kSteps];
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) passing[t] = __shfl_sync(kAllLanes, sums.carry, (group * S::kSteps - t) % kWarp);
+    if (group == S::kSkewChunks) passing[0] = sum_next;
+    if (lane == 0) {
+      store_group(to.flows, kNothing);
+      store_group(to.sums, passing);
+    }
     out.hand_over(group == S::kSkewChunks);
   }
   finish();

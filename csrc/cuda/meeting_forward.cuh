@@ -24,20 +24,20 @@ class Pricer {
   using S = MeetingShape;
   Strip<S> strip;
   SideTile tile;
-  PricedRing& ring;
+  PricedRing* ring;
   int chunk = 0, lane;
 
  public:
   __device__ Pricer(const Side& side, const Problem<float>& problem, int64_t pair, int index, PricedRing& ring_)
-      : strip(side.strip(index)), tile(side.tile(problem, strip, pair)), ring(ring_), lane(threadIdx.x) {
+      : strip(side.strip(index)), tile(side.tile(problem, strip, pair)), ring(&ring_), lane(threadIdx.x) {
     if (goes_on()) tile.fetch(Place<S>(strip, side.extent, 0, lane));
   }
   __device__ __forceinline__ bool goes_on() const { return chunk < strip.chunks; }
   // The next item of the ring. False, if there is no room for it, or none is left.
   __device__ __forceinline__ bool price(const Extent& extent, float scale) {
     const int item = chunk / PricedChunks::kChunks;
-    if (!goes_on() || !ring.has_room(item)) return false;
-    PricedChunks& out = ring.place(item);
+    if (!goes_on() || !ring->has_room(item)) return false;
+    PricedChunks& out = ring->place(item);
 #pragma unroll 1
     for (int part = 0; part < PricedChunks::kChunks; ++part, ++chunk) {
       tile.use(Place<S>(strip, extent, chunk, lane));
@@ -51,7 +51,7 @@ class Pricer {
       }
       out.rise[part][lane] = tile.reach * scale * (S::kRows + S::kSteps);
     }
-    ring.fill(item);
+    ring->fill(item);
     return true;
   }
 };

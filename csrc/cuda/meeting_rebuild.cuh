@@ -15,9 +15,9 @@ using MeetingStages = TeamStages<MeetingShape, kMeetingRebuilders>;
 class StageQueue {
   using Word = unsigned long long;
   static constexpr unsigned kFinished = 0, kFirst = 1u << 30;
-  Word word;          // turns taken, and the next stage from kFirst on
-  Progress released;  // turns whose buffers are free again
-  int limit;          // the last stage that is still needed
+  Word word;     // turns taken, and the next stage from kFirst on
+  int released;  // turns whose buffers are free again
+  int limit;     // the last stage that is still needed
   int stages[MeetingStages::kBuffers];
 
   __device__ __forceinline__ Word look() { return atomicAdd(&word, Word{0}); }
@@ -67,11 +67,14 @@ class StageQueue {
       }
     return {__shfl_sync(kAllLanes, number, 0), __shfl_sync(kAllLanes, stage, 0)};
   }
-  // Waits for a turn's buffer. Turns may be taken long before, so no phase of a gate would tell.
-  __device__ __forceinline__ void await_buffer(int number, int lane) {
+  // Waits for a turn's buffer. Turns may be taken long before, when the phase of its gate does not tell yet.
+  __device__ __forceinline__ void await_buffer(const MeetingStages& buffers, int number, int lane) {
+    constexpr int kBuffers = MeetingStages::kBuffers;
+    if (number < kBuffers) return;
     if (lane == 0)
-      while (look_at<true>(&released) + MeetingStages::kBuffers <= static_cast<Progress>(number)) __nanosleep(100);
+      while (atomicAdd(&released, 0) + kBuffers <= number) __nanosleep(100);
     __syncwarp();
+    buffers.used[number % kBuffers].wait(number / kBuffers - 1);
   }
   __device__ __forceinline__ bool is_needed(int stage, int lane) {
     int needed = 0;
@@ -81,10 +84,11 @@ class StageQueue {
   // Which stage a buffer holds: written before it is handed over.
   __device__ __forceinline__ int& held(int buffer) { return stages[buffer]; }
 
-  // By the one who asks: frees the buffers of so many turns.
-  __device__ __forceinline__ void release(int turns, int lane) {
+  // By the one who asks: frees a turn's buffer, as those of all before it have been.
+  __device__ __forceinline__ void release(MeetingStages& buffers, int number, int lane) {
+    buffers.used[number % MeetingStages::kBuffers].arrive();
     __syncwarp();
-    if (lane == 0) publish<true>(&released, turns);
+    if (lane == 0) atomicExch(&released, number + 1);
   }
   // By one lane of the one who asks: for the stages from this one on.
   __device__ void ask_from(int stage) {
@@ -143,7 +147,7 @@ __device__ inline void rebuild_side(
     next = queue.take(lane, false);
     is_fetched = next.stage >= 0;
     if (is_fetched) fetch(next.stage, 1 - edges);
-    queue.await_buffer(own.number, lane);
+    queue.await_buffer(stages, own.number, lane);
     if (lane == 0) queue.held(buffer) = own.stage;
     const int next_chunk = is_fetched ? next.stage * S::kStage : -1;
     if (queue.is_needed(own.stage, lane))

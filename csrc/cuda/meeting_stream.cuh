@@ -29,7 +29,7 @@ class StreamWriter {
     ring.make_room(room, item + 1);
     return ring.place(item);
   }
-  // Hands it over, when lane 0 alone has written it, or the warp has met.
+  // Hands it over, as lane 0 alone has written it.
   __device__ __forceinline__ void hand_over(int word) {
     if (lane == 0) {
       ring.place(item).word = word;

@@ -50,7 +50,7 @@ __device__ __forceinline__ void sweep_in_parts(
       own[0][t] = two.x;
       own[1][t] = two.y;
     }
-    sweep_ahead(
+    sweep_ahead<kHasFastBits>(
         lane, top, shift, lane_entries,
         [&](int k, int t) { return recurrences.plain.split(own[k][t], recurrences.plain.scale); },
         [&](int k, int t, const auto& terms, float diag, float up, float left) {
@@ -125,7 +125,7 @@ __device__ void rebuild_strip(
     EdgeSlot<S>& slot = sources.edges[lane / S::kStage][lane % S::kStage];
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) slot.entries[t] = nowhere<S>(), slot.entries[S::kSteps + t] = 1;
-    slot.reference = 0;
+    slot.reference = -floor_of_m<S>();
   }
   __syncwarp();
   fetch(first_stage, 0);
@@ -193,7 +193,7 @@ __device__ void rebuild_strip(
             recurrences, lane, slots[part], shift, channel.costs, cells, state.narrow,
             [&](int k, int t, const Weights<float>& weights) { keep(part, k, t, weights); });
         width.spend(Width<S>::rise_of(recurrences, tile.reach_of(cells), true), shift, is_wide(slots[part]));
-        if (!__all_sync(kAllLanes, width.fits && is_exact(state.narrow))) {
+        if (!__all_sync(kAllLanes, width.fits & is_exact<kHasFastBits>(state.narrow))) {
           state.narrow = before;
           state.become(true);
           break;

@@ -23,6 +23,13 @@ struct Lane {
   __device__ __forceinline__ const Cell& at(int i) const { return i < S::kRows ? left[i < S::kRows ? i : 0] : diag; }
 };
 
+// Where a lane's smallest m is brought to by a renewal. In float32 the middle of [2^23, 2^24), where the bits of two whole numbers, as
+// integers, differ by what the numbers do (power_of_difference).
+template <class S>
+__device__ __forceinline__ constexpr typename S::Scalar floor_of_m() {
+  return sizeof(typename S::Scalar) == 4 ? 12582912 : 0;
+}
+
 // m of a cell that no path reaches, whatever type m has.
 template <class S>
 __device__ __forceinline__ constexpr typename S::Scalar nowhere() {
@@ -35,7 +42,7 @@ template <class S>
 struct RobustTop {
   using T = typename S::Scalar;
   T m[S::kSteps], s[S::kSteps];
-  double reference = 0;
+  double reference = -floor_of_m<S>();
   bool exists = false, wide = false;
 
   __device__ __forceinline__ RobustTop() {
@@ -89,7 +96,7 @@ __device__ __forceinline__ void normalise(Lane<S, M>& state) {
   for (int i = 0; i <= S::kRows; ++i) normalise(state.at(i));
 }
 
-// Renews the lane's reference so that its smallest m becomes 0. A lane that no path has reached yet takes over the reference
+// Renews the lane's reference so that its smallest m becomes floor_of_m(). A lane that no path has reached yet takes over the reference
 // of the nearest lane above that one has.
 template <class S, typename M>
 __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int lane, double top_reference) {
@@ -99,9 +106,10 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
   const bool reached = lowest < static_cast<M>(nowhere<S>()) / 2;
   const unsigned reached_lanes = __ballot_sync(kAllLanes, reached);
   if (reached) {
+    const M by = lowest - static_cast<M>(floor_of_m<S>());
 #pragma unroll
-    for (int i = 0; i <= S::kRows; ++i) state.at(i).m -= lowest;
-    reference += static_cast<double>(lowest);
+    for (int i = 0; i <= S::kRows; ++i) state.at(i).m -= by;
+    reference += static_cast<double>(by);
   }
   if (reached_lanes != kAllLanes) {
     if (lane == 0 && !reached) reference = top_reference;
@@ -115,12 +123,13 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
 // below the limit.
 template <class S, typename M>
 __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
-  constexpr M kLimit = static_cast<M>(Whole<typename S::Scalar>::limit / 2);
+  constexpr M kFloor = static_cast<M>(floor_of_m<S>()),
+              kLimit = kFloor + static_cast<M>(Whole<typename S::Scalar>::limit / 2);
   M lowest = state.left[0].m, highest = state.left[0].m;
 #pragma unroll
   for (int k = 1; k < S::kRows; ++k) {
     lowest = DeviceMath<M>::min(lowest, state.left[k].m);
-    highest = DeviceMath<M>::max(highest, state.left[k].m);
+    highest = greater(highest, state.left[k].m);  // NaN, if there is one
   }
   const M dead = static_cast<M>(nowhere<S>()) / 2;
   return (highest < kLimit || lowest >= dead) && (state.diag.m < kLimit || state.diag.m >= dead);
@@ -128,15 +137,22 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
 
 // Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better
 // entries come from above, is not. It must not be so much either that entries which the lane below has left out (shift_of), for
-// being another limit away, come to matter there.
-template <class S>
+// being another limit away, come to matter there. kByBits: nor may m have left [2^23, 2^24), as that of a lane that has entered the
+// table far above its reference.
+template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
-  float lowest = state.left[0].m;
+  constexpr float kLimit = Whole<float>::limit, kFloor = floor_of_m<S>();
+  float lowest = state.left[0].m, highest = state.left[0].m;
 #pragma unroll
-  for (int k = 1; k < S::kRows; ++k) lowest = fminf(lowest, state.left[k].m);
-  return lowest > -Whole<float>::limit / 8;
+  for (int k = 1; k < S::kRows; ++k) {
+    lowest = fminf(lowest, state.left[k].m);
+    highest = greater(highest, state.left[k].m);
+  }
+  // Without a jump, which would part the sweep's last instructions from the others.
+  const bool is_high = kByBits && !((highest < kFloor + kLimit * 3 / 4) | (highest >= nowhere<S>() / 2));
+  return (lowest > kFloor - kLimit / 8) & !is_high;
 }
-template <class S>
+template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, double>&) {
   return true;
 }
@@ -195,12 +211,35 @@ struct Terms {
   T left, diag, up, own;
 };
 
+// Whether the plain sweep that runs ahead takes powers of two from the bits of m, in two integer operations, where the hardware has
+// them: the exponential unit takes four times as long.
+#if __CUDA_ARCH__ >= 900
+constexpr bool kHasFastBits = true;
+#else
+constexpr bool kHasFastBits = false;
+#endif
+
+// The smallest of three m, whole numbers in [2^23, 2^24) or unreachable, and 2^(low - m), 0 below 2^-126, by their bits.
+__device__ __forceinline__ float lowest_of(float a, float b, float c) {
+  return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
+__device__ __forceinline__ float power_of_difference(float low, float m) {
+  const int difference = __viaddmax_s32(__float_as_int(low), -__float_as_int(m), -127);
+  return __int_as_float(difference * (1 << 23) + 0x3f800000);
+}
+
 // The terms of a cell, and its m; `own` is its cost, split.
-template <typename T>
+template <bool kByBits, typename T>
 __device__ __forceinline__ Terms<T> terms_of(T diag, T up, T left, const Entry<T>& own, T& m) {
-  const T lowest = DeviceMath<T>::min(DeviceMath<T>::min(left, diag), up);
-  m = lowest + own.m;
-  return {DeviceMath<T>::exp2(lowest - left), DeviceMath<T>::exp2(lowest - diag), DeviceMath<T>::exp2(lowest - up), own.s};
+  if constexpr (kByBits) {
+    const T low = lowest_of(left, diag, up);
+    m = low + own.m;
+    return {power_of_difference(low, left), power_of_difference(low, diag), power_of_difference(low, up), own.s};
+  } else {
+    const T low = DeviceMath<T>::min(DeviceMath<T>::min(left, diag), up);
+    m = low + own.m;
+    return {DeviceMath<T>::exp2(low - left), DeviceMath<T>::exp2(low - diag), DeviceMath<T>::exp2(low - up), own.s};
+  }
 }
 
 // A cell's s, and with it the weights. Powers of two round nothing, so this is what SoftDtw::cell computes, to the bit.
@@ -219,7 +258,7 @@ __device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left,
 
 // The plain sweep with every m some steps ahead of its s. `price(k, t)` is a cell's cost, split, `sum(k, t, terms, diag, up,
 // left)` its s.
-template <class S, class Price, class Sum, class Column>
+template <bool kByBits, class S, class Price, class Sum, class Column>
 __device__ __forceinline__ void sweep_ahead(
     int lane, const RobustTop<S>& top, typename S::Scalar shift, Lane<S, typename S::Scalar>& state, Price&& price,
     Sum&& sum, Column&& column) {
@@ -235,7 +274,7 @@ __device__ __forceinline__ void sweep_ahead(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k].m;
-      terms[t % kHeld][k] = terms_of(diag, up, left, price(k, t), up);
+      terms[t % kHeld][k] = terms_of<kByBits>(diag, up, left, price(k, t), up);
       state.left[k].m = up;
       diag = left;
     }
@@ -304,7 +343,8 @@ __device__ __forceinline__ void sweep_robust_reversed(
       const Weights<T> share = weights(k, t);
       flow.left[k] = share.left * e;
       handed = DeviceMath<T>::fma(share.up, e, flow.diag[k]);
-      flow.diag[k] = SoftDtw<T, T, DeviceMath, false>::diagonal_share(share) * e;
+      // The rest, of which rounding may leave a little less than nothing.
+      flow.diag[k] = DeviceMath<T>::max(DeviceMath<T>::fma(-share.up, e, DeviceMath<T>::fma(-share.left, e, e)), T(0));
     }
     flow.handed = handed;
     column(t, handed);

@@ -13,14 +13,14 @@ struct RobustState {
   static constexpr bool kWideExists = sizeof(T) == 4;
   Lane<S, T> narrow;
   Lane<S, double> wide;
-  double reference = 0;
+  double reference = -floor_of_m<S>();
   bool is_wide = false;
 
   __device__ __forceinline__ void start(bool holds_corner) {
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) narrow.at(i) = {nowhere<S>(), T(1)};
-    if (holds_corner) narrow.diag.m = 0;  // R[0,0] = 0
-    reference = 0;
+    if (holds_corner) narrow.diag.m = floor_of_m<S>();  // R[0,0] = 0
+    reference = -floor_of_m<S>();
     is_wide = false;
   }
   __device__ __forceinline__ void renew(int lane, double top_reference) {
@@ -52,7 +52,7 @@ struct RobustState {
   }
   __device__ __forceinline__ void load(const char* memory, int lane) {
     Snapshot<S> snapshot;
-    snapshot.load(memory, lane, nowhere<S>());
+    snapshot.load(memory, lane, nowhere<S>(), floor_of_m<S>());
     is_wide = kWideExists;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
@@ -120,7 +120,7 @@ struct Width {
     T lowest = state.diag.m;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) lowest = DeviceMath<T>::min(lowest, state.left[k].m);
-    const bool is_near = DeviceMath<T>::abs(lowest) < kLimit / 8 || lowest >= nowhere<S>() / 2;
+    const bool is_near = DeviceMath<T>::abs(lowest - floor_of_m<S>()) < kLimit / 8 || lowest >= nowhere<S>() / 2;
     return !(fits && spent < kLimit / 4 && is_near);
   }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
@@ -144,11 +144,11 @@ struct Width {
 };
 
 // The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
-template <class S, class Sweep>
+template <bool kByBits, class S, class Sweep>
 __device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& state, Sweep&& sweep) {
   const auto before = state.narrow;
   sweep(state.narrow);
-  if (__all_sync(kAllLanes, is_exact(state.narrow))) {
+  if (__all_sync(kAllLanes, is_exact<kByBits>(state.narrow))) {
     normalise(state.narrow);
     return true;
   }
@@ -188,7 +188,7 @@ __device__ __forceinline__ void sweep_chunk(
         extent, place, lane, top, above, lane_state,
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
   };
-  if (plain && sweep_plain(width, state, sweep)) return;
+  if (plain && sweep_plain<false>(width, state, sweep)) return;
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
 }
 
@@ -199,8 +199,10 @@ __device__ __forceinline__ void sweep_chunk_ahead(
     double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
     Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
-  const auto sweep = [&](auto& lane_state) { sweep_ahead(lane, top, shift_of<S>(above), lane_state, price, sum, step); };
-  if (plain && sweep_plain(width, state, sweep)) return;
+  const auto sweep = [&](auto& lane_state) {
+    sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, price, sum, step);
+  };
+  if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
 }
 

@@ -33,17 +33,6 @@ namespace softdtw {
 // before one, in size.
 constexpr float kSteepLeast = 8388608, kSteepMost = 12058624, kSteepFloor = 10485760, kMostOfS = 90;
 
-// The smallest of three m, by their bits, which are in the order of the numbers.
-__device__ __forceinline__ float lowest_of(float a, float b, float c) {
-  return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
-}
-
-// 2^(low - m), low <= m, or 0 below 2^-126. Bits of whole numbers in [2^23, 2^24) differ by what the numbers do.
-__device__ __forceinline__ float power_of_difference(float low, float m) {
-  const int difference = __viaddmax_s32(__float_as_int(low), -__float_as_int(m), -127);
-  return __int_as_float(difference * (1 << 23) + 0x3f800000);
-}
-
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
 // [kSteepFloor, kSteepMost), s in [1, 2). An unreachable cell is beyond all others.
 struct SteepWords {

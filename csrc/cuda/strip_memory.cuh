@@ -162,7 +162,8 @@ struct Snapshot {
       }
     }
   }
-  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere) {
+  // Where nothing else says what m is relative to, the smallest becomes `floor`.
+  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere, double floor) {
     const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
     const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)
@@ -192,7 +193,7 @@ struct Snapshot {
       double lowest = nowhere;
 #pragma unroll
       for (int i = 0; i < kEntries; ++i) lowest = fmin(lowest, m[i]);
-      reference = lowest < nowhere / 2 ? lowest : 0;
+      reference = lowest < nowhere / 2 ? lowest - floor : -floor;
 #pragma unroll
       for (int i = 0; i < kEntries; ++i)
         if (m[i] < nowhere / 2) m[i] -= reference;

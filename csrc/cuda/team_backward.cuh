@@ -126,8 +126,8 @@ __device__ __forceinline__ void rebuild_stage(
     const bool may_be_plain = place.in_band && !recurrences.has_penalty && chunk != around.entry_chunk;
     const T rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
     const bool plain =
-        width.plain(rise, shift, top.wide, state) && sweep_plain(width, state, [&](auto& entries) {
-          sweep_ahead(
+        width.plain(rise, shift, top.wide, state) && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
+          sweep_ahead<kHasFastBits>(
               lane, top, shift, entries,
               [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
               [&](int k, int t, const auto& terms, T diag, T up, T left) {

@@ -197,8 +197,8 @@ struct UnivariateTile {
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
   T reach = 0, x_lowest, x_highest;
   const T* line;
-  const int64_t stride;
-  const int last;
+  int64_t stride;
+  int last;
 
   __device__ UnivariateTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
       : line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
