@@ -128,15 +128,19 @@ __global__ void __launch_bounds__(kCutThreads) meeting_cut(
 }
 
 constexpr int kBackwardTeams = 2;  // of a block
+// Warps of a block in backward by the scheduler that has them, of four, which take warps in turn: those that go back and the carriers have
+// two of them, so that rebuilding does not keep E waiting.
+constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kMeetingRebuilders;
+static_assert(kSchedulers == 2 * kBackwardTeams);
 
-__global__ void __launch_bounds__(kWarp * ((1 + kMeetingRebuilders) * kBackwardTeams + kCarriers), 1) meeting_backward(
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ MeetingMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
     Tickets tickets, int64_t groups) {
   __shared__ Stream streams[kBackwardTeams + 1];
   __shared__ StageQueue queues[kBackwardTeams];
   MeetingStages* const stages = reinterpret_cast<MeetingStages*>(stage_memory);
-  constexpr int kTeams = kBackwardTeams, kWarps = (1 + kMeetingRebuilders) * kTeams;
+  constexpr int kTeams = kBackwardTeams;
   const int lane = threadIdx.x, warp = threadIdx.y;
   if (warp <= kTeams) streams[warp].start(lane);
   if (warp < kTeams) stages[warp].start(lane);
@@ -152,21 +156,22 @@ __global__ void __launch_bounds__(kWarp * ((1 + kMeetingRebuilders) * kBackwardT
   if (first < 0) return;
   Progress* const words = tickets.words + turn * groups;
   FlowSlot<S>* const row = flows + turn * side.sizes.chunks;
-  const int team = warp % kTeams, index = first - team, first_stage = expected_stage(side, cut, max(index, 0));
+  const int team = warp % kTeams, line = warp / kSchedulers, index = first - team,
+            first_stage = expected_stage(side, cut, max(index, 0));
   if (warp < kTeams && lane == 0) queues[team].start(first_stage);
   __syncthreads();
-  if (warp < kWarps) {
+  if (warp < kTeams) {
     if (index < 0) return;
-    if (warp < kTeams) {
-      const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
-      go_back(
-          problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
-          index < last ? &streams[team] : nullptr, streams[team + 1]);
-    } else {
-      rebuild_side(side, saved, problem, pair, index, warp / kTeams - 1, stages[team], queues[team]);
-    }
-  } else if (warp == kWarps) {
+    const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
+    go_back(
+        problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
+        index < last ? &streams[team] : nullptr, streams[team + 1]);
+  } else if (warp % kSchedulers >= kTeams) {
+    if (index >= 0) rebuild_side(side, saved, problem, pair, index, line, stages[team], queues[team]);
+  } else if (warp == kSchedulers) {
     if (group > 0) StreamRow(row, words + group - 1).carry_in(streams[0], lane);
+  } else if (warp > kSchedulers + 1) {
+    return;
   } else if (first >= kTeams) {
     StreamRow(row, words + group).carry_out(streams[kTeams], lane);
   } else {
@@ -279,9 +284,8 @@ cudaError_t Meeting::backward(
   meeting_cut<<<blocks, kCutThreads, 0, stream>>>(problem, gradient, memory, cuts, shares);
   error = cudaGetLastError();
   if (error != cudaSuccess) return error;
-  constexpr int kWarps = (1 + kMeetingRebuilders) * kBackwardTeams + kCarriers;
   return launch(
-      meeting_backward, problem, kBackwardTeams, kWarps, kBackwardBytes, scratch, stream, gradient, memory,
+      meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
       static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
 }
 

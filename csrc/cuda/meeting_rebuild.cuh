@@ -8,7 +8,7 @@
 namespace softdtw {
 
 // Enough to keep up with the warp that goes back, which takes a quarter of their time.
-constexpr int kMeetingRebuilders = 5;
+constexpr int kMeetingRebuilders = 4;
 using MeetingStages = TeamStages<MeetingShape, kMeetingRebuilders>;
 
 // Which stages are to be rebuilt. Whoever rebuilds takes a turn, for the next stage; the one who asks sees the turns in order.
