@@ -104,6 +104,28 @@ __device__ inline void go_back(
     }
   };
 
+  const View<const float> rows = side.seen(problem.x, pair, side.extent.n),
+                          columns = side.seen(problem.y, pair, side.extent.m);
+  SideSums sums{gradient_scale(problem, gradient, pair)};
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+    sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];
+  // Columns of a stage, ahead of its use.
+  int fetched = -1;
+  const auto fetch = [&](int stage) {
+    if (stage < 0 || stage == fetched) return;
+    fetched = stage;
+    __pipeline_wait_prior(1);  // into the same half as these
+#pragma unroll
+    for (int i = lane; i < stages.kColumns; i += kWarp) {
+      const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
+      __pipeline_memcpy_async(
+          &stages.columns[stage % 2][i], columns.data + min(max(column, 0), side.extent.m - 1) * columns.row_stride,
+          sizeof(float));
+    }
+    __pipeline_commit();
+  };
+
   RobustFlow<S> flow = flow_through_cut(shares, side, index, lane);
   int chunk = chunks - 1, first_group = chunk;
   if (counts(flow.most())) {
@@ -128,7 +150,9 @@ __device__ inline void go_back(
         store_group(passed_on.sums, passing);
       }
       out.hand_over(in.next_group() < 0);
-      pass(chunk_of(in.next_group()) / S::kStage);
+      const int stage = chunk_of(in.next_group()) / S::kStage;
+      pass(stage);
+      fetch(stage);
     }
     if (in.next_group() < 0) return finish();
     first_group = in.next_group();
@@ -136,22 +160,6 @@ __device__ inline void go_back(
     if (chunk / S::kStage > first_stage && lane == 0) queue.ask_from(chunk / S::kStage);
   }
 
-  const View<const float> rows = side.seen(problem.x, pair, side.extent.n),
-                          columns = side.seen(problem.y, pair, side.extent.m);
-  SideSums sums{gradient_scale(problem, gradient, pair)};
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k)
-    sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];
-  const auto fetch = [&](int stage) {
-#pragma unroll
-    for (int i = lane; i < stages.kColumns; i += kWarp) {
-      const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
-      __pipeline_memcpy_async(
-          &stages.columns[stage % 2][i], columns.data + min(max(column, 0), side.extent.m - 1) * columns.row_stride,
-          sizeof(float));
-    }
-    __pipeline_commit();
-  };
   fetch(chunk / S::kStage);
   float sum_next = 0;
   bool ends = false;
@@ -159,7 +167,7 @@ __device__ inline void go_back(
     const int stage = chunk / S::kStage;
     __pipeline_wait_prior(0);
     __syncwarp();
-    if (stage > 0) fetch(stage - 1);
+    fetch(stage - 1);
     for (;; release()) {
       await_turn();
       if (queue.held(turn % stages.kBuffers) == stage) break;
