@@ -76,6 +76,10 @@ DATA = {
     ),
     "along the left and the bottom edge": lambda: (flat((450, 5), (50, 0)), flat((30, 5), (470, 0))),
     "along the top and the right edge": lambda: (flat((30, 5), (470, 0)), flat((450, 5), (50, 0))),
+    "along the first column alone": lambda: (flat((989, 0.1)), flat((1, 0), (265, 4))),
+    "along the last column alone": lambda: (flat((989, 0.1)), flat((265, 4), (1, 0))),
+    "along the first row alone": lambda: (flat((1, 0), (265, 4)), flat((989, 0.1))),
+    "along the last row alone": lambda: (flat((265, 4), (1, 0)), flat((989, 0.1))),
     "runs": lambda: (in_runs(520, 40, 1), in_runs(470, 31, 2)),
     "a step": lambda: (flat((300, 0), (300, 3)), flat((310, 3), (280, 0))),
     "waves": lambda: (torch.linspace(0, 20, 500).sin().view(1, -1, 1), torch.linspace(0, 25, 640).sin().view(1, -1, 1)),
@@ -92,6 +96,15 @@ def test_costs_far_beyond_what_the_plain_sweep_holds(gamma):
     # States at the cut that fall far below their reference in the last chunk were saved wrongly once.
     for seed in range(4):
         check(1000 * noise(1, 460, 1, seed=seed), 1000 * noise(1, 430, 1, seed=seed + 9), gamma)
+
+
+# Strips that one side sweeps whole have their last column to hand on, which only paths along the table's edges show.
+@pytest.mark.parametrize("n", [640, 1030])
+@pytest.mark.parametrize("m", [256, 257, 286, 287, 288])
+@pytest.mark.parametrize("ends", ["first", "last"])
+def test_paths_along_an_edge_of_tall_tables(n, m, ends):
+    x, y = 0.1 * noise(1, n, 1, seed=n), torch.cat([flat((1, 0)), 4 + noise(1, m - 1, 1, seed=m)], 1)
+    check(x, y if ends == "first" else y.flip(1), 0.1, 3.0)
 
 
 def test_two_corridors_far_apart():

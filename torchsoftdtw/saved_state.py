@@ -87,7 +87,7 @@ def _meeting_applies(n, m):
 
 
 def _meeting(n, m):
-    strips, stages = _ceil_div(n, 2 * WARP), _ceil_div(m + WARP, WARP)
+    strips, stages = _ceil_div(n, 2 * WARP), _ceil_div(m + WARP + 1, WARP)
     snapshots = strips * stages * WARP * (3 * 8 + 8)
     edges = (strips - 1) * (stages - 1) * (WARP // STEPS) * (2 * STEPS * 4 + 8)
     return snapshots + _ceil_div(edges, 16) * 16 + 16

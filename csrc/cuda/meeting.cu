@@ -6,7 +6,7 @@
 // what the sides left at the cut.
 //
 // Backward a first launch computes what flows through the cut. In the second one blocks have two strips of a side, in order from the
-// last one that this reaches to the side's first: a warp of a strip goes back over it, and five rebuild stages ahead of that one.
+// last one that this reaches to the side's first: a warp of a strip goes back over it, and four rebuild stages ahead of that one.
 #include "meeting.h"
 
 #include "meeting_backward.cuh"

@@ -23,11 +23,14 @@ using MeetingShape = Shape<float, 2>;
 struct MeetingSizes {
   using S = MeetingShape;
   static_assert(S::kStage == S::kSkewChunks);
-  int strips, chunks;  // of a strip, from both sides together: whole stages, and at least a column more than the lanes meet
+  // Chunks of a strip, from both sides together: whole stages, and at least two columns more than the lanes meet, one before the first
+  // and one behind the last of either side. A strip hands a column on in the step after it, so a side that sweeps a whole strip
+  // needs the latter.
+  int strips, chunks;
 
   SOFTDTW_HD MeetingSizes(int64_t n, int64_t m)
       : strips(static_cast<int>((n + S::kStripRows - 1) / S::kStripRows)),
-        chunks(static_cast<int>((m + 2 * kWarp - 1) / kWarp * S::kStage)) {}
+        chunks(static_cast<int>((m + 2 * kWarp) / kWarp * S::kStage)) {}
   // Of an edge between two strips, from both sides together.
   SOFTDTW_HD int groups() const { return chunks - S::kSkewChunks; }
   // Of the side's first strip, if there were as many: so that both sides take the same time.
@@ -81,7 +84,7 @@ struct Side {
         sizes(extent_.n, extent_.m),
         is_back(is_back_),
         first_row(is_back_ ? extent_.n - sizes.strips * S::kStripRows : 0),
-        first_column(is_back_ ? extent_.m + kWarp - 1 - sizes.chunks * S::kSteps : 0) {}
+        first_column(is_back_ ? extent_.m + kWarp - sizes.chunks * S::kSteps : -1) {}
 
   // None past the last one.
   __device__ __forceinline__ int chunks(int index) const {
@@ -123,10 +126,10 @@ struct SideStrip {
         above(side.strip(max(0, index - 1))),
         is_first(index == 0),
         is_last(side.chunks(index + 1) == 0),
-        entry_chunk(index == 0 && side.is_back ? side.corner_chunk() : -1) {}
+        entry_chunk(index == 0 ? side.corner_chunk() : -1) {}
 
-  __device__ __forceinline__ bool holds_corner(int lane) const { return is_first && entry_chunk < 0 && lane == 0; }
-  // From the back all paths enter somewhere in the first strip, in a general sweep.
+  __device__ __forceinline__ static bool holds_corner(int) { return false; }
+  // Paths enter somewhere in the first strip, in a general sweep.
   template <class Cell>
   __device__ __forceinline__ void enter(const Place& place, int k, int t, Cell& diag) const {
     if (entry_chunk >= 0 && place.row + k == 0 && place.column + t == 0) diag = {floor_of_m<S>(), 1};

@@ -123,16 +123,12 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
 // below the limit.
 template <class S, typename M>
 __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
-  constexpr M kFloor = static_cast<M>(floor_of_m<S>()),
-              kLimit = kFloor + static_cast<M>(Whole<typename S::Scalar>::limit / 2);
-  M lowest = state.left[0].m, highest = state.left[0].m;
-#pragma unroll
-  for (int k = 1; k < S::kRows; ++k) {
-    lowest = DeviceMath<M>::min(lowest, state.left[k].m);
-    highest = greater(highest, state.left[k].m);  // NaN, if there is one
-  }
+  constexpr M kLimit = static_cast<M>(floor_of_m<S>()) + static_cast<M>(Whole<typename S::Scalar>::limit / 2);
   const M dead = static_cast<M>(nowhere<S>()) / 2;
-  return (highest < kLimit || lowest >= dead) && (state.diag.m < kLimit || state.diag.m >= dead);
+  bool all = true;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) all = all && (state.at(i).m < kLimit || state.at(i).m >= dead);  // not if one is NaN
+  return all;
 }
 
 // Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better
@@ -142,15 +138,16 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
 template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   constexpr float kLimit = Whole<float>::limit, kFloor = floor_of_m<S>();
-  float lowest = state.left[0].m, highest = state.left[0].m;
-#pragma unroll
-  for (int k = 1; k < S::kRows; ++k) {
-    lowest = fminf(lowest, state.left[k].m);
-    highest = greater(highest, state.left[k].m);
-  }
+  float lowest = state.left[0].m;
   // Without a jump, which would part the sweep's last instructions from the others.
-  const bool is_high = kByBits && !((highest < kFloor + kLimit * 3 / 4) | (highest >= nowhere<S>() / 2));
-  return (lowest > kFloor - kLimit / 8) & !is_high;
+  bool all = true;
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) {
+    const float m = state.left[k].m;
+    lowest = fminf(lowest, m);
+    if (kByBits) all = all & ((m < kFloor + kLimit * 3 / 4) | (m >= nowhere<S>() / 2));
+  }
+  return all & (lowest > kFloor - kLimit / 8);
 }
 template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, double>&) {
