@@ -2,8 +2,8 @@
 // gamma and every cost.
 //
 // A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage, or before it is time to
-// (forward_sweep.cuh). Where all that a lane holds and meets until then stays below 2^22 (bounds on costs, a look at m after a
-// chunk), m is float32 and exact, since float32 holds whole numbers up to 2^24. Any other chunk, and one that a cell outside the
+// (forward_sweep.cuh). Where all that a lane holds and meets until then stays within 2^22 of floor_of_m() (bounds on costs, a look
+// at m after a chunk), m is float32 and exact, since float32 holds whole numbers up to 2^24. Any other chunk, and one that a cell outside the
 // band touches, takes the general sweep, with m in float64. So the only roundings are those of s, of the costs, of m beyond
 // 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
