@@ -67,6 +67,9 @@ def strips(tmp_path_factory):
         getattr(library, engine).restype = ctypes.c_bool
     library.level_bytes.restype = ctypes.c_int64
     library.level_bytes.argtypes = [*(ctypes.c_int64,) * 3, ctypes.c_bool]
+    library.meeting_bytes.restype = ctypes.c_int64
+    library.meeting_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
+    library.sides_fit.restype = ctypes.c_bool
     library.stencil_bytes.restype = ctypes.c_int64
     library.stencil_bytes.argtypes = [*(ctypes.c_int64,) * 4, ctypes.c_int, ctypes.c_bool]
     return library
@@ -259,6 +262,20 @@ def test_saved_memory_is_what_the_package_says(strips, dtype, rows, dim):
                 univariate = dim == 1
                 said = saved_state.saved_bytes("stencil", rows, batch, n, m, -1, False, dtype, True, univariate)
                 assert kept == said, (batch, n, m)
+
+
+SIZES_FROM_BOTH_ENDS = [(n, m) for n in (129, 192, 193, 640, 989, 1030, 5000) for m in (*range(256, 322), 1000, 2048)]
+
+
+def test_saved_state_mirrors_tables_swept_from_both_ends(strips):
+    for n, m in SIZES_FROM_BOTH_ENDS:
+        assert strips.meeting_bytes(n, m) == saved_state._meeting(n, m), (n, m)
+
+
+def test_sides_of_a_table_meet_and_hand_on_all_columns(strips):
+    """Also the last one of a strip that one side sweeps whole, as in tables that are much taller than wide."""
+    for n, m in SIZES_FROM_BOTH_ENDS:
+        assert strips.sides_fit(n, m), (n, m)
 
 
 def test_no_more_is_saved_in_tiled_than_promised():

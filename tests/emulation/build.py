@@ -84,7 +84,13 @@ def _counting(text):
     return text.replace("left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")
 
 
+def _fast_bits(text):
+    """As on a GPU of compute capability 9.0."""
+    return text.replace("constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;")
+
+
 CHANGES = {
+    "robust.cuh": _fast_bits,
     "engines.cuh": _engines,
     "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
     "math.cuh": _arithmetic,

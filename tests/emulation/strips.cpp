@@ -6,6 +6,7 @@
 #include "csrc/cuda/engines.cuh"
 #include "csrc/cuda/level_forward.cuh"
 #include "csrc/cuda/level_window.cuh"
+#include "csrc/cuda/meeting.cuh"
 #include "csrc/cuda/steep_forward.cuh"
 #include "csrc/cuda/steep_window.cuh"
 
@@ -217,6 +218,37 @@ int64_t stencil_bytes(int64_t batch, int64_t n, int64_t m, int64_t dim, int rows
     return SavedLayout<S>::bytes(problem);
   };
   return is_float64 ? bytes(Shape<double, 2>()) : rows == 2 ? bytes(Shape<float, 2>()) : bytes(Shape<float, 4>());
+}
+
+// What a pair saves whose table is swept from both its ends, in bytes.
+int64_t meeting_bytes(int64_t n, int64_t m) { return MeetingMemory::bytes_of_pair({n, m}, true); }
+
+// Whether the sides of such a table meet without a gap, cover it, and get every column that a strip has from the strip above.
+bool sides_fit(int64_t n, int64_t m) {
+  Problem<float> problem;
+  problem.batch = 1;
+  problem.n = n;
+  problem.m = m;
+  const Extent extent = problem.extent(0);
+  const Side front(extent, false), back(extent, true);
+  constexpr int kSteps = MeetingShape::kSteps;
+  // Behind the last one that a strip's first lane meets, as the side counts.
+  const auto end_column = [](const Side& side, int index) { return side.first_column + side.chunks(index) * kSteps; };
+  for (const Side* side : {&front, &back})
+    for (int index = 1; side->chunks(index) > 0; ++index) {
+      const int last = std::min<int>(m, end_column(*side, index)) - 1;
+      if (last >= 0 && (last - side->first_column) / kSteps >= side->groups(index - 1)) return false;
+    }
+  for (int strip = 0; strip < front.sizes.strips; ++strip) {
+    const int of_back = back.strip_of(strip);
+    const bool has_front = front.chunks(strip) > 0, has_back = back.chunks(of_back) > 0;
+    for (int lane = 0; lane < kWarp; ++lane) {
+      const int from_front = has_front ? end_column(front, strip) - lane : 0;
+      const int from_back = has_back ? end_column(back, of_back) - (kWarp - 1 - lane) : 0;
+      if (has_front && has_back ? from_front + from_back != m : from_front + from_back < m) return false;
+    }
+  }
+  return true;
 }
 
 // Pairs whose gradients a window has not computed, so far.
