@@ -86,8 +86,9 @@ struct SoftDtw {
   SOFTDTW_HD Cell step(Cell from) const { return kGeneral ? Cell{from.m + penalty.m, from.s * penalty.s} : from; }
 
   // (1), (2). left and diag come from the previous column, so their sum is off the chain that runs down the rows.
-  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost) const {
-    const Cell own = split(cost, scale);
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost) const { return cell(diag, up, left, split(cost, scale)); }
+  // From a cost that is split already.
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, Cell own) const {
     const Cell sum = add(add(step(left), diag), step(up));
     return {sum.m + own.m, sum.s * own.s};
   }

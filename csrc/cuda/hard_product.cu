@@ -12,9 +12,9 @@ namespace {
 using S = ProductShape;
 
 // A tile of hard_tile.cuh, whose costs come from a ring.
-template <class Channel>
-struct HardProductTile : ProductTile<Channel, false> {
-  struct Memory {};
+template <class Costs>
+struct HardProductTile : ProductTile<Costs, false> {
+  using Memory = Costs;
   struct Column {
     const HardProductTile& tile;
     const int t;
@@ -22,8 +22,8 @@ struct HardProductTile : ProductTile<Channel, false> {
   };
 
   __device__ HardProductTile(
-      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
-      : ProductTile<Channel, false>(problem, extent, strip, pair, lane) {}
+      const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane, Memory& costs)
+      : ProductTile<Costs, false>(strip, lane, costs) {}
   __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
 };
 
@@ -31,6 +31,7 @@ struct HardProductTile : ProductTile<Channel, false> {
 template <bool kPath>
 struct HardProductSweep {
   using Edge = HardEdge<S>;
+  static constexpr bool kTakesPrices = false;
   bool open_ends;
   float* value;
   HardRows<S> rows;
@@ -41,13 +42,12 @@ struct HardProductSweep {
   __device__ void spoil(int64_t pair) const {
     if (threadIdx.x == 0 && threadIdx.y == 0) value[pair] = NAN;
   }
-  template <class Channel>
+  template <class Costs>
   __device__ void sweep(
-      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Ring<Edge>& above,
-      Ring<Edge>& below) const {
+      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Ring<Edge>& above, Ring<Edge>& below,
+      Costs& costs) const {
     const int lane = threadIdx.x;
-    typename HardProductTile<Channel>::Memory none;
-    HardSweep<kPath, S, HardProductTile<Channel>> sweep(problem, open_ends, extent, pair, index, lane, none);
+    HardSweep<kPath, S, HardProductTile<Costs>> sweep(problem, open_ends, extent, pair, index, lane, costs);
     HardRings<S> rings{&pinned(above), &pinned(below)};
     rings.start(sweep);
     for (int chunk = 0; chunk < sweep.chunks; ++chunk) {

@@ -33,14 +33,29 @@ struct Factor {
   __device__ __forceinline__ static float cut_off(float a) { return __uint_as_float(__float_as_uint(a) & 0xffffe000u); }
 };
 
+// The same of a left factor that is kept: what is left over is not, and `low` is cut off already.
+struct CutFactor {
+  float high, low;
+
+  CutFactor() = default;
+  __device__ __forceinline__ CutFactor(float high_, float low_) : high(high_), low(low_) {}
+  __device__ __forceinline__ explicit CutFactor(float a) {
+    const Factor whole(a);
+    high = whole.high;
+    low = Factor::cut_off(whole.low);
+  }
+};
+__device__ __forceinline__ float low_of(const Factor& factor) { return Factor::cut_off(factor.low); }
+__device__ __forceinline__ float low_of(const CutFactor& factor) { return factor.low; }
+
 using Sums = float[4];
 
 // sum += one term of left right: high high, high low, low high, or high and the rest of the right factor. Before sm_80 the
 // first term is all.
-template <int kTerm>
-__device__ __forceinline__ void add_term(Sums& sum, const Factor (&left)[4], const Factor (&right)[2]) {
+template <int kTerm, class Left>
+__device__ __forceinline__ void add_term(Sums& sum, const Left (&left)[4], const Factor (&right)[2]) {
 #if __CUDA_ARCH__ >= 800
-  const auto a = [&](int j) { return __float_as_uint(kTerm == 2 ? Factor::cut_off(left[j].low) : left[j].high); };
+  const auto a = [&](int j) { return __float_as_uint(kTerm == 2 ? low_of(left[j]) : left[j].high); };
   const auto b = [&](int j) {
     return __float_as_uint(kTerm == 3 ? right[j].rest : kTerm == 1 ? Factor::cut_off(right[j].low) : right[j].high);
   };
@@ -67,9 +82,9 @@ __device__ __forceinline__ void add_term(Sums& sum, const Factor (&left)[4], con
 
 // sums[i] += left[i] right[i] for several independent sums, so that the tensor cores, which add slowly, need not wait.
 // kTerms: 3 or 4 products of parts.
-template <int kTerms, int kCount>
+template <int kTerms, int kCount, class Left>
 __device__ __forceinline__ void multiply_add(
-    Sums (&sums)[kCount], const Factor (*const (&left)[kCount])[4], const Factor (*const (&right)[kCount])[2]) {
+    Sums (&sums)[kCount], const Left (*const (&left)[kCount])[4], const Factor (*const (&right)[kCount])[2]) {
 #pragma unroll
   for (int i = 0; kTerms == 4 && i < kCount; ++i) add_term<3>(sums[i], *left[i], *right[i]);
 #pragma unroll

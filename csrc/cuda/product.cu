@@ -39,19 +39,14 @@ struct BackwardBlock {
   Role role;
   int number;  // among those of the role
 
-  //   kSweep   kRebuild 0   kRebuild 1   kCosts 0
-  //   kCarry   kRows 0      kColumns 0   kCosts 1
-  //   kCosts 3 kRows 1      kColumns 1   kCosts 2
+  //   kSweep     kRebuild 0   kRebuild 1   kCosts 0
+  //   kCarry     kRows 0      kColumns 0   kCosts 1
+  //   kColumns 3 kRows 1      kColumns 1   kColumns 2
   __device__ explicit BackwardBlock(int warp) {
-    const int line = warp / 4, place = warp % 4;
-    if (place == 3 || warp == 8)
-      role = kCosts, number = warp == 8 ? 3 : line;
-    else if (warp == 0 || warp == 4)
-      role = warp == 0 ? kSweep : kCarry, number = 0;
-    else if (line == 0)
-      role = kRebuild, number = warp - 1;
-    else
-      role = place == 1 ? kRows : kColumns, number = line - 1;
+    // A digit a warp, from the right.
+    constexpr uint64_t kRoles = 0x554525432110, kNumbers = 0x211310000100;
+    role = static_cast<Role>(kRoles >> 4 * warp & 0xf);
+    number = static_cast<int>(kNumbers >> 4 * warp & 0xf);
   }
 };
 static_assert(BackwardBlock<true>::kWarps == 8 && BackwardBlock<false>::kWarps == 12);
@@ -59,17 +54,18 @@ static_assert(BackwardBlock<true>::kWarps == 8 && BackwardBlock<false>::kWarps =
 // What product_forward() does for soft-DTW.
 struct ProductSweep {
   using Edge = EdgeSlot<S>;
+  static constexpr bool kTakesPrices = true;
   float* value;
   Saved<S> saved;
   Edges<S> edges;
 
   __device__ __forceinline__ bool keeps() const { return saved.memory != nullptr; }
   __device__ void spoil(int64_t pair) const { invalid_forward(value, pair); }
-  template <class Channel>
+  template <class Costs>
   __device__ void sweep(
       const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Ring<Edge>& above,
-      Ring<Edge>& below) const {
-    product_sweep<Channel>(problem, extent, pair, index, saved, keeps() && own > 0, above, below, value);
+      Ring<Edge>& below, Costs& costs) const {
+    product_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
   }
   __device__ void carry_edge_in(
       const Extent& extent, int64_t pair, int first, Ring<Edge>& ring, const Progress* progress, int lane) const {
@@ -100,7 +96,7 @@ __device__ __forceinline__ View<float> other_table(const Problem<float>& problem
 template <bool kFew, bool kFours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) product_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
-    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips) {
+    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, int held_blocks) {
   using Warps = ProductWarps<kFew>;
   using Channel = BackwardChannel<kFew>;
   __shared__ FlowItems flow_items;
@@ -134,17 +130,18 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   // Batches go from the one where a run, or E, starts to the first one.
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
-    StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, number);
+    const HeldRows held(stage_memory + sizeof(Channel), 0, held_blocks);
+    StripCosts<kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, number, held);
     return channel.for_each_run([&](int last_chunk) {
-      const int top = last_chunk / kBatchGroups;
-      costs.fetch(top);
-      for (int batch = top; batch >= -kEarlyBatches; --batch) {
+      const int top = last_chunk / kBatchGroups, begin = costs.first_own(top, -1);
+      costs.fetch(begin);
+      for (int batch = begin; batch >= -kEarlyBatches; batch -= costs.kStride) {
         const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
         if (turn > 0) {
           channel.costs.released[slot].wait(turn - 1);
           if (channel.costs_end[slot]) return;
         }
-        costs.fill(batch, batch - 1);
+        costs.fill(batch, batch - costs.kStride);
         channel.costs.filled[slot].arrive();
       }
     });
@@ -235,7 +232,7 @@ cudaError_t Products::backward(
     constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
     return launch_products(
         product_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
-        BackwardBlock<kFew>::kWarps, static_cast<int>(sizeof(BackwardChannel<kFew>)), stream, problem, gradient, kept,
+        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient, kept,
         FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
   });
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;

@@ -4,8 +4,9 @@
 //
 // A Sweep has, as a parameter of the kernel,
 //     Edge                                     a group of a strip's last row, as rings hand it over
+//     kTakesPrices                             whether costs may come priced, which is faster
 //     keeps()                                  whether the last strip is swept to its end
-//     sweep<Channel>(...)                      what a sweeping warp does: the strip `index`, the block's `own`th
+//     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
 //     carry_edge_in(...), carry_edge_out(...)  what carriers do
 //     spoil(pair)                              for a pair that cannot be computed
 #pragma once
@@ -20,27 +21,50 @@
 
 namespace softdtw {
 
-// Of a block in forward: strips, at most, and for each the warps that compute costs. Many dimensions have more of these where
-// there are no more blocks than multiprocessors.
+// Of a block in forward: strips, at most, and what its warps do. Costs are priced where there are no more blocks than multiprocessors:
+// it takes memory.
 template <bool kFew_, bool kLonely>
 struct ForwardBlock {
-  static constexpr bool kFew = kFew_;
-  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kFew || !kLonely ? 2 : 4;
+  static constexpr bool kFew = kFew_, kPrices = !kFew && kLonely;
+  static constexpr int kStrips = kFew ? 4 : 2, kCosts = 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
-  using Channel = ForwardChannel<kCosts>;
+  template <class Sweep>
+  using Channel = ForwardChannel<kFew, kCosts, std::conditional_t<kPrices && Sweep::kTakesPrices, Entry<float>, float>>;
 
-  static constexpr int warps(int strips) { return strips * (1 + kCosts) + kCarriers; }
+  static constexpr int kSchedulers = 4;
+  static constexpr int warps(int strips) { return kFew ? strips * (1 + kCosts) + kCarriers : kSchedulers * kCosts; }
+
+  enum Role { kSweep, kCost, kCarryIn, kCarryOut };
+  Role role;
+  int own, number = 0;  // which of the block's strips; among the warps that compute its costs
+
+  // With many dimensions, since every fourth warp has the same scheduler, each of which caches the code of few loops:
+  //   sweep 0   sweep 1   costs 0   costs 1
+  //   carry in  carry out costs 0   costs 1
+  __device__ ForwardBlock(int warp, int strips) : own(warp % (kFew ? strips : kStrips)) {
+    if (kFew) {
+      const int line = warp / strips;
+      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == strips * (1 + kCosts) ? kCarryIn : kCarryOut;
+      number = line - 1;
+    } else {
+      const int line = warp / kSchedulers, place = warp % kSchedulers;
+      role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kCarryIn : kCarryOut;
+      number = line;
+    }
+  }
 };
 
 template <class Sweep, class Block, bool kFours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) product_forward(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups) {
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
+    int block_strips, int held_blocks) {
   using S = ProductShape;
-  using Channel = typename Block::Channel;
+  using Channel = typename Block::template Channel<Sweep>;
   __shared__ Ring<typename Sweep::Edge> rings[Block::kStrips + 1];
-  const int lane = threadIdx.x, warp = threadIdx.y, block_strips = Channel::strips();
+  Channel* const channels = reinterpret_cast<Channel*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y;
   if (warp <= block_strips) rings[warp].start(lane);
-  if (warp < block_strips) Channel::own().start(lane);
+  if (warp < block_strips) channels[warp].start(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
@@ -49,24 +73,28 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
   }
   const int strips = strips_of<S>(extent), first = group * block_strips, end = first + block_strips;
   Progress* const words = tickets.words + pair * groups;
-  const int role = warp / block_strips, own = warp % block_strips, index = first + own;
-  if (role <= Block::kCosts) {
-    if (index >= strips) return;
-    Channel& channel = Channel::own();
-    if (role == 0) return sweep.template sweep<Channel>(problem, extent, pair, index, own, rings[own], rings[own + 1]);
+  const Block block(warp, block_strips);
+  if (block.role == Block::kSweep || block.role == Block::kCost) {
+    const int own = block.own, index = first + own;
+    if (own >= block_strips || index >= strips) return;
+    auto& costs_ring = channels[own].costs;
+    if (block.role == Block::kSweep)
+      return sweep.sweep(problem, extent, pair, index, own, rings[own], rings[own + 1], costs_ring);
     using Costs = typename Channel::Costs;
     const Surroundings<S> around(extent, index);
-    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, channel.costs, role - 1);
+    const HeldRows held(channels + block_strips, own, held_blocks);
+    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
-    costs.fetch(-kEarlyBatches);
-    for (int batch = -kEarlyBatches; batch * kBatchGroups < chunks; ++batch) {
+    const int begin = costs.first_own(-kEarlyBatches, 1);
+    costs.fetch(begin);
+    for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
       // The chunk that left the slot's last batch behind.
       const int behind = batch - Costs::kBatches + kEarlyBatches;
-      if (behind >= 0) channel.costs.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
-      costs.fill(batch, batch + 1);
-      if (batch >= 0) channel.costs.filled[Costs::slot(batch)].arrive();
+      if (behind >= 0) costs_ring.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
+      costs.fill(batch, batch + costs.kStride);
+      if (batch >= 0) costs_ring.filled[Costs::slot(batch)].arrive();
     }
-  } else if (warp == blockDim.y - kCarriers) {
+  } else if (block.role == Block::kCarryIn) {
     if (first == 0 || first >= strips) return;
     sweep.carry_edge_in(extent, pair, first, rings[0], words + group - 1, lane);
   } else if (end < strips) {
@@ -75,9 +103,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
 }
 
 // Of a block in forward: as many as its shared memory holds, and no more than the pair has.
-template <class Block>
+template <class Sweep, class Block>
 int strips_of_block(int64_t strips) {
-  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Channel);  // kOwnBytes: beside what strips have
+  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::template Channel<Sweep>);  // kOwnBytes: beside what strips have
   int device = 0, bytes = 0;
   if (cudaGetDevice(&device) == cudaSuccess)
     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -97,43 +125,59 @@ cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) 
 }
 
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
+// `bytes`: of the channels of a block's `strips`, beside which rows are held where `dim` is large. The kernel's last argument says how
+// many.
 template <class Kernel, class... Arguments>
 cudaError_t launch_products(
-    Kernel kernel, int64_t blocks, int most_blocks, int warps, int bytes, cudaStream_t stream,
+    Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
     const Arguments&... arguments) {
   if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
   constexpr int kReservedBytes = 1024;  // of every block
-  int device = 0, processors = 1, all_bytes = 1;
+  int device = 0, processors = 1, all_bytes = 1, block_bytes = 1;
   cudaFuncAttributes attributes{};
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (error != cudaSuccess) return error;
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
-  const int64_t own_bytes = bytes + static_cast<int64_t>(attributes.sharedSizeBytes) + kReservedBytes;
+  const int64_t declared_bytes = static_cast<int64_t>(attributes.sharedSizeBytes);
+  int held_blocks = 0;
+  if (dim > kFewDims) {
+    const int64_t most_bytes = std::min<int64_t>(all_bytes / resident - kReservedBytes, block_bytes);
+    held_blocks = HeldRows::blocks_of(dim, most_bytes - declared_bytes - bytes, strips);
+    bytes += strips * held_blocks * HeldRows::kBlockBytes;
+  }
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
   const int64_t share = std::min<int64_t>((100 * resident * own_bytes + all_bytes - 1) / all_bytes, 100);
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments...);
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments..., held_blocks);
   return cudaGetLastError();
 }
+
+template <class Block>
+struct KindOf {
+  using type = Block;
+};
 
 // `scratch`: for the tickets, as many as there are strips.
 template <bool kMayBeFew, class Sweep>
 cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
   const Sizes<ProductShape> sizes(problem);
   const auto launch_blocks = [&](auto block, auto fours) {
-    using Block = decltype(block);
-    const int strips = strips_of_block<Block>(sizes.strips);
+    using Block = typename decltype(block)::type;
+    const int strips = strips_of_block<Sweep, Block>(sizes.strips);
     const int64_t groups = product_groups(sizes, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
     return launch_products(
         product_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
-        strips * static_cast<int>(sizeof(typename Block::Channel)), stream, problem, sweep,
-        Tickets(scratch, problem.batch, groups), groups);
+        strips, strips * sizeof(typename Block::template Channel<Sweep>), problem.dim, stream, problem, sweep,
+        Tickets(scratch, problem.batch, groups), groups, strips);
   };
   int device = 0, processors = 0;
   cudaError_t error = cudaGetDevice(&device);
@@ -142,9 +186,9 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
   return with_product_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value;
     if constexpr (!kFew)
-      if (product_groups(sizes, ForwardBlock<kFew, true>::kStrips) * problem.batch <= processors)
-        return launch_blocks(ForwardBlock<kFew, true>(), fours);
-    return launch_blocks(ForwardBlock<kFew, false>(), fours);
+      if (product_groups(sizes, strips_of_block<Sweep, ForwardBlock<kFew, true>>(sizes.strips)) * problem.batch <= processors)
+        return launch_blocks(KindOf<ForwardBlock<kFew, true>>(), fours);
+    return launch_blocks(KindOf<ForwardBlock<kFew, false>>(), fours);
   });
 }
 

@@ -6,6 +6,8 @@
 // batch.
 #pragma once
 
+#include <algorithm>
+
 #include "ring.cuh"
 #include "robust_strip.cuh"
 
@@ -20,15 +22,20 @@ constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left
 // (product_rebuild.cuh), and those that compute dx (product_rows.cuh), and dy (product_columns.cuh). One more sweeps.
 template <bool kFew>
 struct ProductWarps {
-  static constexpr int kCosts = kFew ? 2 : 4, kRebuilders = 2;
-  static constexpr int kRows = kFew ? 1 : 2, kColumns = kRows, kGradients = kRows + kColumns;
+  static constexpr int kCosts = 2, kRebuilders = 2;
+  static constexpr int kRows = kFew ? 1 : 2, kColumns = kFew ? 1 : 4, kGradients = kRows + kColumns;
 };
 
 // kFillers, kReaders: warps that fill a batch, and that are done with it.
-template <int kBatches_, int kFillers, int kReaders>
+template <class Cell_, int kBatches_, int kFillers, int kReaders>
 struct __align__(16) BatchRing {
+  using Cell = Cell_;
+  struct alignas(2 * sizeof(Cell)) TwoRows {
+    Cell x, y;
+  };
   static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = ProductShape::kStripRows;
-  float cells[kColumns * kRows];
+  static constexpr int kSwizzle = 32 / sizeof(Cell);
+  Cell cells[kColumns * kRows];
   Gate<kFillers * kWarp> filled[kBatches];
   Gate<kReaders * kWarp> released[kBatches];
 
@@ -47,15 +54,20 @@ struct __align__(16) BatchRing {
   __device__ __forceinline__ static int slot(int batch) { return (batch + kBatches) % kBatches; }
   // Rows are swizzled by the column: lanes that read along a skewed diagonal, along a column, or in fragments of 8 rows by 4
   // columns meet different banks.
-  __device__ __forceinline__ static int swizzled(int row, int column) { return row ^ (column & 3) << 3; }
-  __device__ __forceinline__ float& at(int row, int column) { return cells[column * kRows + swizzled(row, column)]; }
-  __device__ __forceinline__ float2& two_rows(int row, int column) { return reinterpret_cast<float2&>(at(row, column)); }
+  __device__ __forceinline__ static int swizzled(int row, int column) { return row ^ (column & 3) * kSwizzle; }
+  __device__ __forceinline__ Cell& at(int row, int column) { return cells[column * kRows + swizzled(row, column)]; }
+  // In the column `member` of four that begin with `column`.
+  __device__ __forceinline__ Cell& at_quarter(int row, int column, int member) {
+    return cells[(column + member) * kRows + (row ^ member * kSwizzle)];
+  }
+  __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
 };
 
 // The cells of a lane's chunk in a ring.
 template <class Ring>
 struct ChunkInRing {
-  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(float), kColumnBytes = Ring::kRows * kRowBytes;
+  using TwoRows = typename Ring::TwoRows;
+  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(typename Ring::Cell), kColumnBytes = Ring::kRows * kRowBytes;
   int first;    // the lane's first column in the ring
   int rows[4];  // the lane's first row in every fourth column, in bytes
 
@@ -67,7 +79,7 @@ struct ChunkInRing {
     for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane) * kRowBytes;
   }
   __device__ __forceinline__ int column(int t) const { return wrapped(first + t, kColumns); }
-  __device__ __forceinline__ float2& two_rows(Ring& ring, int t) const { return two_rows(ring, 0, t); }
+  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t) const { return two_rows(ring, 0, t); }
   // Moves to the next chunk, or the one before.
   __device__ __forceinline__ void forth() {
     first += ProductShape::kSteps;
@@ -78,10 +90,10 @@ struct ChunkInRing {
     if (first < 0) first += kColumns;
   }
   // Step t0 + t, where t alone is known when compiled, and t0 is even.
-  __device__ __forceinline__ float2& two_rows(Ring& ring, int t0, int t) const {
+  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t0, int t) const {
     const int start = wrapped((first + t0) * kColumnBytes + t * kColumnBytes, kColumns * kColumnBytes);
-    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * 8;  // as swizzled() has it, two columns further
-    return *reinterpret_cast<float2*>(reinterpret_cast<char*>(ring.cells) + (start | row));
+    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * Ring::kSwizzle;  // as swizzled() has it, two columns further
+    return *reinterpret_cast<TwoRows*>(reinterpret_cast<char*>(ring.cells) + (start | row));
   }
 
  private:
@@ -92,34 +104,77 @@ struct ChunkInRing {
   }
 };
 
-template <int kCostWarps, int kBatches, int kReaders>
-struct CostRing : BatchRing<kBatches, kCostWarps, kReaders> {
+// With few dimensions all warps fill a batch together, with many each has its own ones. Cells are costs, or what they add to m and
+// multiply s with (recurrence.h).
+template <bool kFew, int kCostWarps, class Cell, int kBatches, int kReaders, int kFillers = kFew ? kCostWarps : 1>
+struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
+  using Base = BatchRing<Cell, kBatches, kFillers, kReaders>;
+  static constexpr bool kIsPriced = sizeof(Cell) > sizeof(float);
   static constexpr int kWarps = kCostWarps;
-  // Per warp that fills, and group of columns: no cost is larger; NaN if one is NaN.
-  float reach[kCostWarps][CostRing::kColumns / ProductShape::kSteps];
-  // Few dimensions: the columns of y that a warp computes with (StripCosts).
-  float4 columns[kCostWarps][kWarp];
+  // Per warp that fills a batch, and group of columns: no cost is larger; NaN if one is NaN.
+  float reach[kFillers][CostRing::kColumns / ProductShape::kSteps];
+  // Few dimensions: the columns of y that a warp computes with (FewCosts). Many: |x|^2 of the strip's rows (ManyCosts).
+  float4 columns[kFew ? kCostWarps : 1][kWarp];
+  float norms[kFew ? 1 : Base::kRows];
+  Gate<kCostWarps * kWarp> prepared;
 
   __device__ __forceinline__ float reach_of(int column) const {
     float most = reach[0][column / ProductShape::kSteps];
 #pragma unroll
-    for (int warp = 1; warp < kCostWarps; ++warp) most = greater(most, reach[warp][column / ProductShape::kSteps]);
+    for (int warp = 1; warp < kFillers; ++warp) most = greater(most, reach[warp][column / ProductShape::kSteps]);
     return most;
+  }
+  // By one of the block's warps, at the beginning.
+  __device__ __forceinline__ void start_once(int lane) {
+    if (lane == 0) prepared.start();
+    this->start(lane);
+  }
+  // Of the warps that compute costs, once.
+  __device__ __forceinline__ void meet() {
+    __syncwarp();
+    prepared.arrive();
+    prepared.wait(0);
+  }
+  // Costs of 0 in a slot, by a number of threads.
+  __device__ __forceinline__ void clear(int slot, int thread, int threads) {
+    Cell none;
+    if constexpr (kIsPriced)
+      none = {0, 1};
+    else
+      none = 0;
+    for (int i = thread; i < kBatchColumns * Base::kRows; i += threads) this->cells[slot * kBatchColumns * Base::kRows + i] = none;
+  }
+};
+
+// The rows of a strip with many dimensions, split into factors (ManyCosts): behind the channels of all strips of a block, for as many
+// dimensions as fit there.
+struct HeldRows {
+  static constexpr int kDims = 16, kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;  // of a block; of a tile; tiles
+  static constexpr int kFours = 4;  // of a lane
+  static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
+  float4* memory;
+  int blocks;
+
+  __device__ HeldRows(void* behind_channels, int strip, int blocks_)
+      : memory(static_cast<float4*>(behind_channels) + strip * (blocks_ * kTiles * kFours * kWarp)), blocks(blocks_) {}
+  // The first of a lane's fours, which are a warp apart.
+  __device__ __forceinline__ float4* at(int block, int tile) const {
+    return memory + (block * kTiles + tile) * kFours * kWarp + threadIdx.x;
+  }
+  // How many blocks there will be for each of `strips`.
+  static int blocks_of(int64_t dim, int64_t free_bytes, int strips) {
+    return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + kDims - 1) / kDims));
   }
 };
 
 // Of a strip in forward; a block has several. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on
 // their way.
-template <int kCostWarps>
+template <bool kFew, int kCostWarps, class Cell>
 struct ForwardChannel {
-  using Costs = CostRing<kCostWarps, 8, 1>;
+  using Costs = CostRing<kFew, kCostWarps, Cell, 8, 1>;
   Costs costs;
 
-  __device__ __forceinline__ static int strips() { return (blockDim.y - kCarriers) / (1 + Costs::kWarps); }
-  __device__ __forceinline__ static ForwardChannel& own() {
-    return reinterpret_cast<ForwardChannel*>(stage_memory)[threadIdx.y % strips()];
-  }
-  __device__ __forceinline__ void start(int lane) { costs.start(lane); }
+  __device__ __forceinline__ void start(int lane) { costs.start_once(lane); }
 };
 
 // What a rebuilding warp reads of memory: its next stage's snapshot, and the edges above this stage and the next one.
@@ -135,10 +190,10 @@ struct BackwardChannel {
   using S = ProductShape;
   using Warps = ProductWarps<kFew>;
   // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
-  using Costs = CostRing<Warps::kCosts, 8, 2>;
+  using Costs = CostRing<kFew, Warps::kCosts, float, 8, 2>;
   // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to
   // wait.
-  using Alignment = BatchRing<7, 1, Warps::kGradients>;
+  using Alignment = BatchRing<float, 7, 1, Warps::kGradients>;
   static constexpr int kBuffers = Warps::kRebuilders;
   // Of a chunk, for the loop that rebuilds it. With few dimensions two blocks share what caches their instructions.
   static constexpr int kRebuiltParts = kFew ? 4 : 2;
@@ -176,10 +231,14 @@ struct BackwardChannel {
     alignment.start(lane);
     if (lane < Alignment::kBatches) alignment_ends[lane] = false;
     if (lane == 0) started.start();
-    start_run(lane);
+    costs.start_once(lane);
+    start_stages(lane);
   }
   __device__ __forceinline__ void start_run(int lane) {
     costs.start(lane);
+    start_stages(lane);
+  }
+  __device__ __forceinline__ void start_stages(int lane) {
     if (lane < kBuffers) {
       rebuilt[lane].start();
       stage_ends[lane] = kGoesOn;

@@ -174,8 +174,8 @@ class ColumnGradients : public StripGradient<kFew> {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile * kTileRows + 8 * half + 2 * member;
-      const float2 e0 = ring.two_rows(row, ring_column + group);
-      const float2 e1 = ring.two_rows(row, ring_column + 8 + group);
+      const auto e0 = ring.two_rows(row, ring_column + group);
+      const auto e1 = ring.two_rows(row, ring_column + 8 + group);
       column_sums[0] += e0.x + e0.y;
       column_sums[1] += e1.x + e1.y;
       const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};

@@ -10,7 +10,7 @@
 // of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
 #pragma once
 
-#include "product_costs.cuh"
+#include "product_series.cuh"
 
 namespace softdtw {
 

@@ -46,7 +46,7 @@ __device__ __forceinline__ void sweep_in_parts(
     float own[S::kRows][Part::kSteps];
 #pragma unroll
     for (int t = 0; t < Part::kSteps; ++t) {
-      const float2 two = cells.two_rows(costs, t0, t);
+      const auto two = cells.two_rows(costs, t0, t);
       own[0][t] = two.x;
       own[1][t] = two.y;
     }
@@ -80,7 +80,7 @@ __device__ void rebuild_strip(
   const Recurrences<S> recurrences(problem, pair);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
-  ProductTile<Channel, true> tile(problem, extent, strip, pair, lane, last_chunk);
+  ProductTile<Costs, true> tile(strip, lane, channel.costs, last_chunk);
 
   // Copies the snapshot of a stage, and the groups of the edge above that it meets, four lanes a group and one a reference.
   const auto fetch = [&](int stage, int slot_of_edges) {

@@ -192,7 +192,7 @@ __device__ void reverse_strip(
             around.end_time % S::kSteps - t0, half_below, flow, cell, column);
 #pragma unroll
       for (int t = 0; t < HalfShape::kSteps; ++t)
-        cells.two_rows(channel.alignment, t0, t) = make_float2(alignment[0][t], alignment[1][t]);
+        cells.two_rows(channel.alignment, t0, t) = {alignment[0][t], alignment[1][t]};
       if (chunk < left) FlowRows::leave(out + t0, handed_on);
     }
     inflow.leave();

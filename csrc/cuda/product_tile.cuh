@@ -12,20 +12,19 @@ __device__ __forceinline__ int chunks_of(const Surroundings<ProductShape>& aroun
   return around.is_last && (kBackward || !keeps) ? around.end_chunk + 1 : around.strip.chunks;
 }
 
-template <class Channel, bool kBackward>
+template <class Ring_, bool kBackward>
 struct ProductTile {
   using S = ProductShape;
   using T = float;
-  using Ring = typename Channel::Costs;
+  using Ring = Ring_;
   static constexpr bool kUnivariate = false;
   Ring& ring;
   const int lane, first_column;
   int top = 0, awaited = 0;  // the first batch to be filled, and the next one to wait for
   float costs[S::kRows][S::kSteps], reach = 0;
 
-  __device__ ProductTile(
-      const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane_, int last_chunk = 0)
-      : ring(pinned(Channel::own().costs)), lane(lane_), first_column(strip.first_column) {
+  __device__ ProductTile(const Strip<S>& strip, int lane_, Ring& ring_, int last_chunk = 0)
+      : ring(pinned(ring_)), lane(lane_), first_column(strip.first_column) {
     if (kBackward) top = awaited = last_chunk / kBatchGroups;
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
@@ -43,7 +42,7 @@ struct ProductTile {
   __device__ __forceinline__ void read(const ChunkInRing<Ring>& cells) {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
-      const float2 two = cells.two_rows(ring, t);
+      const auto two = cells.two_rows(ring, t);
       costs[0][t] = two.x;
       costs[1][t] = two.y;
     }
