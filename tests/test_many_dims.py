@@ -51,6 +51,8 @@ CASES = {
         normal(1, 80, d, seed=2),
     ),
     "outlier_in_y": lambda d: (normal(1, 90, d, seed=1), with_outlier(normal(1, 80, d, seed=2), 1e4)),
+    # Beyond float32 once they are divided by a small gamma.
+    "huge": lambda d: (1e17 * normal(1, 90, d, seed=1), 1e17 * normal(1, 80, d, seed=2)),
     "tiny": lambda d: (1e-3 * normal(1, 90, d, seed=1), 1e-3 * normal(1, 80, d, seed=2)),
     "one_row": lambda d: (normal(1, 1, d, seed=1), normal(1, 200, d, seed=2)),
     "one_column": lambda d: (normal(1, 200, d, seed=1), normal(1, 1, d, seed=2)),
@@ -247,3 +249,26 @@ def test_no_table_is_kept_in_either_direction(name):
     soft_dtw(x, y, kernel=name).sum().backward()
     torch.cuda.synchronize()
     assert torch.cuda.max_memory_allocated() - before <= 20 * 2**20
+
+
+@cache
+def expected_pairs(dim, m):
+    x, y = (normal(3, size, dim, seed=dim + size).float() for size in (130, m))
+    leaves = [z.double().requires_grad_() for z in (x, y)]
+    value = soft_dtw(*leaves)
+    return x, y, [numpy64(z) for z in (value, *torch.autograd.grad(value.sum(), leaves))]
+
+
+# With more of them than a GPU sweeps at a time costs come to the sweeps in other ways, by dimensions and columns.
+@pytest.mark.parametrize("times", [1, 150])
+@pytest.mark.parametrize("m", [200, 280])
+@pytest.mark.parametrize("dim", [16, 64, 200])
+def test_pairs_do_not_depend_on_how_many_there_are(template, dim, m, times):
+    if times > 1 and template.device == "cpu":
+        pytest.skip("the CPU's kernel goes through pairs one by one")
+    x, y, expected = expected_pairs(dim, m)
+    actual = run(template, x.repeat(times, 1, 1), y.repeat(times, 1, 1))
+    for got, wanted in zip(actual, expected, strict=True):
+        assert np.abs(got - np.concatenate([wanted] * times)).max() <= 1e-3 * np.abs(wanted).max()
+        assert np.array_equal(got, np.concatenate([got[:3]] * times))
+    assert np.abs(actual[0][:3] - expected[0]).max() <= 1e-5 * np.abs(expected[0]).max()

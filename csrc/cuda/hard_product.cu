@@ -44,8 +44,8 @@ struct HardProductSweep {
   }
   template <class Costs>
   __device__ void sweep(
-      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Ring<Edge>& above, Ring<Edge>& below,
-      Costs& costs) const {
+      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Ring<Edge>& above,
+      Ring<Edge>& below, Costs& costs) const {
     const int lane = threadIdx.x;
     HardSweep<kPath, S, HardProductTile<Costs>> sweep(problem, open_ends, extent, pair, index, lane, costs);
     HardRings<S> rings{&pinned(above), &pinned(below)};

@@ -29,9 +29,9 @@ class StreamWriter {
     ring.make_room(room, item + 1);
     return ring.place(item);
   }
-  // Hands it over, as lane 0 alone has written it.
-  __device__ __forceinline__ void hand_over(int word) {
-    if (lane == 0) {
+  // Hands it over, as one lane alone has written it.
+  __device__ __forceinline__ void hand_over(int word, int writer = 0) {
+    if (lane == writer) {
       ring.place(item).word = word;
       ring.fill(item);
     }
@@ -110,22 +110,31 @@ class StreamRow {
       while ((seen = look_at<false>(word)) == 0) __nanosleep(20);
     const int first = __shfl_sync(kAllLanes, static_cast<int>(seen >> 32), 0) - 2;
     out.begin(first);
-    int is_last = first < 0;
-    for (unsigned item = 1; !is_last; ++item) {
-      StreamItem& to = out.next();
-      if (lane == 0) {
-        while ((static_cast<unsigned>(seen) & ~kIsOver) < item)
-          if ((static_cast<unsigned>(seen = look_at<false>(word)) & ~kIsOver) < item) __nanosleep(20);
-        const FlowSlot<S>& from = row[first + 1 - static_cast<int>(item)];
-        float group[S::kSteps];
-        load_group(from.flows, false, group);
-        store_group(to.flows, group);
-        load_group(from.sums, false, group);
-        store_group(to.sums, group);
-        is_last = static_cast<unsigned>(seen) == (item | kIsOver);
+    // As many at a time as are there: a block that starts late has all those to catch up with that others have handed on meanwhile.
+    constexpr int kAtOnce = 8;
+    bool is_over = first < 0;
+    for (int item = 1; !is_over;) {
+      if (lane == 0)
+        while (static_cast<int>(static_cast<unsigned>(seen) & ~kIsOver) < item)
+          if (static_cast<int>(static_cast<unsigned>(seen = look_at<false>(word)) & ~kIsOver) < item) __nanosleep(20);
+      __syncwarp();
+      const unsigned there = __shfl_sync(kAllLanes, static_cast<unsigned>(seen), 0);
+      const int last = static_cast<int>(there & ~kIsOver), end = min(last + 1, item + kAtOnce);
+      float flows[S::kSteps] = {}, sums[S::kSteps] = {};
+      if (item + lane < end) {
+        const FlowSlot<S>& from = row[first + 1 - (item + lane)];
+        load_group(from.flows, false, flows);
+        load_group(from.sums, false, sums);
       }
-      out.hand_over(is_last);
-      is_last = __shfl_sync(kAllLanes, is_last, 0);
+      for (int writer = 0; item < end; ++writer, ++item) {
+        StreamItem& to = out.next();
+        if (lane == writer) {
+          store_group(to.flows, flows);
+          store_group(to.sums, sums);
+        }
+        is_over = item == last && (there & kIsOver) != 0;
+        out.hand_over(is_over, writer);
+      }
     }
   }
 };

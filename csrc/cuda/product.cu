@@ -2,12 +2,11 @@
 // stencil and tiled alike.
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
-// what another could do meanwhile. Forward: one sweeps, as the robust engine does (product_forward.cuh), and two or four
-// compute costs ahead of it (product_costs.cuh). Backward: two or four compute costs, two rebuild what the forward sweep
-// computed (product_rebuild.cuh), one sweeps back (product_reverse.cuh), for which another looks for what comes from the strip
-// below (product_flows.cuh), and two or four turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave
-// the chip: they stand in rings in shared memory (product_channel.cuh). Series and gradients are read and written vector by
-// vector, D numbers in a row.
+// what another could do meanwhile. Forward: one sweeps, as the robust engine does (product_forward.cuh), and two compute costs
+// ahead of it (product_costs.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (product_rebuild.cuh),
+// one sweeps back (product_reverse.cuh), for which another looks for what comes from the strip below (product_flows.cuh), and two
+// or six turn E into gradients behind it (product_gradient.cuh). Neither costs nor E leave the chip: they stand in rings in shared
+// memory (product_channel.cuh). Series and gradients are read and written vector by vector, D numbers in a row.
 //
 // The forward kernel is product_block.cuh's; few pairs of a few dimensions go forward in tiled's teams instead (tiled.cu), which
 // keep the same. A block takes a ticket (tickets.cuh), which stands for a few consecutive strips of one pair, and in backward for

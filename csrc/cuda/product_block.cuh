@@ -21,35 +21,39 @@
 
 namespace softdtw {
 
-// Of a block in forward: strips, at most, and what its warps do. Costs are priced where there are no more blocks than multiprocessors:
-// it takes memory.
-template <bool kFew_, bool kLonely>
+// Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
+// multiprocessors. kPrices: costs come priced, which takes so much memory that the block is alone, too, and pays with more blocks as
+// well where costs take longer than the sweeps.
+constexpr int64_t kPricedDims = 64, kPricedColumns = 256;
+
+template <bool kFew_, bool kLonely, bool kPrices_ = false>
 struct ForwardBlock {
-  static constexpr bool kFew = kFew_, kPrices = !kFew && kLonely;
-  static constexpr int kStrips = kFew ? 4 : 2, kCosts = 2;
+  static constexpr bool kFew = kFew_, kPrices = kPrices_;
+  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kPrices ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
-  template <class Sweep>
-  using Channel = ForwardChannel<kFew, kCosts, std::conditional_t<kPrices && Sweep::kTakesPrices, Entry<float>, float>>;
+  using Channel = ForwardChannel<kFew, kCosts, std::conditional_t<kPrices, Entry<float>, float>>;
 
   static constexpr int kSchedulers = 4;
-  static constexpr int warps(int strips) { return kFew ? strips * (1 + kCosts) + kCarriers : kSchedulers * kCosts; }
+  static constexpr int warps(int strips) { return (kFew ? strips : kStrips) * (1 + kCosts) + kCarriers; }
 
   enum Role { kSweep, kCost, kCarryIn, kCarryOut };
   Role role;
   int own, number = 0;  // which of the block's strips; among the warps that compute its costs
 
-  // With many dimensions, since every fourth warp has the same scheduler, each of which caches the code of few loops:
+  // Every fourth warp has the same scheduler. Two of the four have the sweeps that read prices, and the others those who price: each
+  // caches the code of one loop.
   //   sweep 0   sweep 1   costs 0   costs 1
   //   carry in  carry out costs 0   costs 1
+  // Whoever computes more, or shares the multiprocessor, takes what there is of all four.
   __device__ ForwardBlock(int warp, int strips) : own(warp % (kFew ? strips : kStrips)) {
-    if (kFew) {
-      const int line = warp / strips;
-      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == strips * (1 + kCosts) ? kCarryIn : kCarryOut;
-      number = line - 1;
-    } else {
+    if (kPrices || (!kFew && !kLonely)) {
       const int line = warp / kSchedulers, place = warp % kSchedulers;
       role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kCarryIn : kCarryOut;
       number = line;
+    } else {
+      const int most = kFew ? strips : kStrips, line = warp / most;
+      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == most * (1 + kCosts) ? kCarryIn : kCarryOut;
+      number = line - 1;
     }
   }
 };
@@ -59,7 +63,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
     int block_strips, int held_blocks) {
   using S = ProductShape;
-  using Channel = typename Block::template Channel<Sweep>;
+  using Channel = typename Block::Channel;
   __shared__ Ring<typename Sweep::Edge> rings[Block::kStrips + 1];
   Channel* const channels = reinterpret_cast<Channel*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y;
@@ -103,9 +107,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
 }
 
 // Of a block in forward: as many as its shared memory holds, and no more than the pair has.
-template <class Sweep, class Block>
+template <class Block>
 int strips_of_block(int64_t strips) {
-  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::template Channel<Sweep>);  // kOwnBytes: beside what strips have
+  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Channel);  // kOwnBytes: beside what strips have
   int device = 0, bytes = 0;
   if (cudaGetDevice(&device) == cudaSuccess)
     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -170,13 +174,13 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
   const Sizes<ProductShape> sizes(problem);
   const auto launch_blocks = [&](auto block, auto fours) {
     using Block = typename decltype(block)::type;
-    const int strips = strips_of_block<Sweep, Block>(sizes.strips);
+    const int strips = strips_of_block<Block>(sizes.strips);
     const int64_t groups = product_groups(sizes, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
     return launch_products(
         product_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
-        strips, strips * sizeof(typename Block::template Channel<Sweep>), problem.dim, stream, problem, sweep,
+        strips, strips * sizeof(typename Block::Channel), problem.dim, stream, problem, sweep,
         Tickets(scratch, problem.batch, groups), groups, strips);
   };
   int device = 0, processors = 0;
@@ -185,9 +189,12 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
   if (error != cudaSuccess) return error;
   return with_product_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value;
-    if constexpr (!kFew)
-      if (product_groups(sizes, strips_of_block<Sweep, ForwardBlock<kFew, true>>(sizes.strips)) * problem.batch <= processors)
-        return launch_blocks(KindOf<ForwardBlock<kFew, true>>(), fours);
+    if constexpr (!kFew) {
+      using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
+      const bool all_fit = product_groups(sizes, strips_of_block<Lonely>(sizes.strips)) * problem.batch <= processors;
+      const bool prices_pay = Lonely::kPrices && problem.dim >= kPricedDims && problem.m >= kPricedColumns;
+      if (all_fit || prices_pay) return launch_blocks(KindOf<Lonely>(), fours);
+    }
     return launch_blocks(KindOf<ForwardBlock<kFew, false>>(), fours);
   });
 }

@@ -67,7 +67,8 @@ struct __align__(16) BatchRing {
 template <class Ring>
 struct ChunkInRing {
   using TwoRows = typename Ring::TwoRows;
-  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(typename Ring::Cell), kColumnBytes = Ring::kRows * kRowBytes;
+  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(typename Ring::Cell),
+                       kColumnBytes = Ring::kRows * kRowBytes;
   int first;    // the lane's first column in the ring
   int rows[4];  // the lane's first row in every fourth column, in bytes
 
@@ -142,15 +143,17 @@ struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
       none = {0, 1};
     else
       none = 0;
-    for (int i = thread; i < kBatchColumns * Base::kRows; i += threads) this->cells[slot * kBatchColumns * Base::kRows + i] = none;
+    for (int i = thread; i < kBatchColumns * Base::kRows; i += threads)
+      this->cells[slot * kBatchColumns * Base::kRows + i] = none;
   }
 };
 
 // The rows of a strip with many dimensions, split into factors (ManyCosts): behind the channels of all strips of a block, for as many
 // dimensions as fit there.
 struct HeldRows {
-  static constexpr int kDims = 16, kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;  // of a block; of a tile; tiles
-  static constexpr int kFours = 4;  // of a lane
+  static constexpr int kDims = 16, kTileRows = 16,
+                       kTiles = ProductShape::kStripRows / kTileRows;  // of a block; of a tile; tiles
+  static constexpr int kFours = 4;                                     // of a lane
   static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
   float4* memory;
   int blocks;

@@ -27,6 +27,7 @@ class ColumnGradients : public StripGradient<kFew> {
   const View<float> dy;
   const int warp;
   const GradientChain& chain;
+  const bool works;                       // there may be more warps than blocks of dimensions
   Progress seen = 0, done = 0, told = 0;  // of the strip below; of this one, and what is published
   int coming = 0;                         // what will be done next
 
@@ -34,16 +35,20 @@ class ColumnGradients : public StripGradient<kFew> {
   __device__ ColumnGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
       int64_t pair, typename Base::Ring& ring_, const View<float>& dy_, const GradientChain& chain_, int warp_)
-      : Base(problem, gradient, extent, strip_, pair, ring_), dy(dy_), warp(warp_), chain(chain_) {}
+      : Base(problem, gradient, extent, strip_, pair, ring_),
+        dy(dy_),
+        warp(warp_),
+        chain(chain_),
+        works(dy_.data != nullptr && warp_ * 8 * kOwnEights < problem.dim) {}
 
   // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
   __device__ __forceinline__ void prepare(int batch) {
-    if (dy.data == nullptr) return;
+    if (!works) return;
     if (batch % 2 == 0) publish();
     coming = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
   }
   __device__ __forceinline__ void add(int batch) {
-    if (dy.data == nullptr) return;
+    if (!works) return;
     const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
     // Those that matter. With few dimensions two blocks share what caches instructions, and fewer of these are faster.
     unsigned tiles = 0;
@@ -69,7 +74,7 @@ class ColumnGradients : public StripGradient<kFew> {
     __syncwarp();
   }
   __device__ __forceinline__ void finish() {
-    if (dy.data == nullptr) return;
+    if (!works) return;
     publish();
     if (threadIdx.x > 0) return;
     Neighbour below = chain.below;

@@ -50,7 +50,8 @@ class FewCosts : StripOfSeries {
       fill_from_held_rows(first, slot, greatest);
     greatest = greatest_of_warp(greatest);
     // The warp's own columns are a group.
-    if (threadIdx.x < kBatchGroups) ring.reach[warp][slot * kBatchGroups + threadIdx.x] = threadIdx.x == warp ? greatest : 0;
+    if (threadIdx.x < kBatchGroups)
+      ring.reach[warp][slot * kBatchGroups + threadIdx.x] = threadIdx.x == warp ? greatest : 0;
     __syncwarp();
   }
 
@@ -84,8 +85,7 @@ class FewCosts : StripOfSeries {
           if (own + c >= columns_left || k >= rows_left) costs[c][k] = 0;
           greatest = greater(greatest, costs[c][k]);
         }
-        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) =
-            {costs[c][0], costs[c][1]};
+        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) = {costs[c][0], costs[c][1]};
       }
     }
   }

@@ -24,7 +24,7 @@ class ManyCosts : StripOfSeries {
   Ring& ring;
   const int warp;
   const HeldRows held;
-  const float scale;                                // from the unit of the costs to that of m, for prices
+  const float scale;                                 // from the unit of the costs to that of m, for prices
   float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
 
  public:
