@@ -110,7 +110,7 @@ __device__ __forceinline__ void sweep_strip(
 #pragma unroll 1
       for (; chunk < end_run; ++chunk) {
         const Place place(strip, extent, chunk, lane);
-        costs.use(place, chunk % S::kStage);
+        costs.use(place, static_cast<unsigned>(chunk) % S::kStage);
         const bool writes = has_group(chunk);
         const auto column = write(pinned(slot_of(chunk)), writes);
         const bool is_there = Costs::kIsAhead && above_ring.is_there(above_group);

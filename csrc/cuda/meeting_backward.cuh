@@ -104,27 +104,11 @@ __device__ inline void go_back(
     }
   };
 
-  const View<const float> rows = side.seen(problem.x, pair, side.extent.n),
-                          columns = side.seen(problem.y, pair, side.extent.m);
+  const View<const float> rows = side.seen(problem.x, pair, side.extent.n);
   SideSums sums{gradient_scale(problem, gradient, pair)};
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
     sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];
-  // Columns of a stage, ahead of its use.
-  int fetched = -1;
-  const auto fetch = [&](int stage) {
-    if (stage < 0 || stage == fetched) return;
-    fetched = stage;
-    __pipeline_wait_prior(1);  // into the same half as these
-#pragma unroll
-    for (int i = lane; i < stages.kColumns; i += kWarp) {
-      const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
-      __pipeline_memcpy_async(
-          &stages.columns[stage % 2][i], columns.data + min(max(column, 0), side.extent.m - 1) * columns.row_stride,
-          sizeof(float));
-    }
-    __pipeline_commit();
-  };
 
   RobustFlow<S> flow = flow_through_cut(shares, side, index, lane);
   int chunk = chunks - 1, first_group = chunk;
@@ -150,9 +134,7 @@ __device__ inline void go_back(
         store_group(passed_on.sums, passing);
       }
       out.hand_over(in.next_group() < 0);
-      const int stage = chunk_of(in.next_group()) / S::kStage;
-      pass(stage);
-      fetch(stage);
+      pass(chunk_of(in.next_group()) / S::kStage);
     }
     if (in.next_group() < 0) return finish();
     first_group = in.next_group();
@@ -160,20 +142,17 @@ __device__ inline void go_back(
     if (chunk / S::kStage > first_stage && lane == 0) queue.ask_from(chunk / S::kStage);
   }
 
-  fetch(chunk / S::kStage);
   float sum_next = 0;
   bool ends = false;
   while (!ends) {
     const int stage = chunk / S::kStage;
-    __pipeline_wait_prior(0);
-    __syncwarp();
-    fetch(stage - 1);
     for (;; release()) {
       await_turn();
       if (queue.held(turn % stages.kBuffers) == stage) break;
     }
     const auto& kept = stages.weights[turn % stages.kBuffers];
-    const float* const window = stages.columns[stage % 2] + kWarp - 1 - lane;
+    const float* const window = stages.columns[turn % stages.kBuffers] + kWarp - 1 - lane;
+    out.make_room(S::kStage);
 #pragma unroll 1
     for (int part = chunk % S::kStage; part >= 0; --part, --chunk) {
       float flows_below[S::kSteps] = {}, sums_below[S::kSteps] = {};
@@ -187,7 +166,7 @@ __device__ inline void go_back(
       for (int t = 0; t < S::kSteps; ++t) sums.y[t] = window[part * S::kSteps + t];
       const SidePlace<S> place(strip, side.extent, chunk, lane);
       const bool leaves = chunk <= first_group;
-      StreamItem& to = pinned(out.next());
+      StreamItem& to = pinned(out.place());
       const auto& cells = kept.chunks[part];
       // Loads from shared memory do not pass stores to it, so these are few.
       constexpr int kAtOnce = 4;

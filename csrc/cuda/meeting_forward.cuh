@@ -66,7 +66,7 @@ class PricesOfSide {
   PricedRing& ring;
   const int lane;
   const PricedChunks* chunks = nullptr;
-  int part = 0, next = 0;  // in the item; the next item
+  unsigned part = 0, next = 0;  // in the item; the next item
 
  public:
   static constexpr bool kIsAhead = true;
@@ -77,7 +77,7 @@ class PricesOfSide {
   __device__ __forceinline__ void begin(int) {}
   __device__ __forceinline__ void end(int) {}
   template <class Where>
-  __device__ __forceinline__ void use(const Where&, int part_of_stage) {
+  __device__ __forceinline__ void use(const Where&, unsigned part_of_stage) {
     part = part_of_stage % PricedChunks::kChunks;
     if (part > 0) return;
     if (next > 0) ring.leave(next - 1);

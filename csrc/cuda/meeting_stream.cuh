@@ -24,10 +24,13 @@ class StreamWriter {
 
  public:
   __device__ explicit StreamWriter(Stream& stream) : ring(pinned(stream)), lane(threadIdx.x) {}
-  // The item to be written.
+  // For so many items.
+  __device__ __forceinline__ void make_room(unsigned count) { ring.make_room(room, item + count); }
+  // The item to be written, which there is room for; or is made now.
+  __device__ __forceinline__ StreamItem& place() { return ring.place(item); }
   __device__ __forceinline__ StreamItem& next() {
-    ring.make_room(room, item + 1);
-    return ring.place(item);
+    make_room(1);
+    return place();
   }
   // Hands it over, as one lane alone has written it.
   __device__ __forceinline__ void hand_over(int word, int writer = 0) {

@@ -45,9 +45,9 @@ struct alignas(16) TeamStages {
   };
   StageWeights<S> weights[kBuffers];
   Sources sources[kWarps];
-  // The columns that the lanes meet in two stages, for the warp that goes back.
+  // The columns that the lanes meet in a stage, for the warp that goes back.
   static constexpr int kColumns = S::kStage * S::kSteps + kWarp;
-  T columns[2][kColumns];
+  T columns[kBuffers][kColumns];
   Gate<kWarp> rebuilt[kBuffers], used[kBuffers];
 
   __device__ void start(int lane) {
