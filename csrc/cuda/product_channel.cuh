@@ -151,9 +151,9 @@ struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
 // The rows of a strip with many dimensions, split into factors (ManyCosts): behind the channels of all strips of a block, for as many
 // dimensions as fit there.
 struct HeldRows {
-  static constexpr int kDims = 16, kTileRows = 16,
-                       kTiles = ProductShape::kStripRows / kTileRows;  // of a block; of a tile; tiles
-  static constexpr int kFours = 4;                                     // of a lane
+  static constexpr int kDims = 16;  // of a block
+  static constexpr int kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;
+  static constexpr int kFours = 4;  // numbers that a lane has of a tile and a block, by fours
   static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
   float4* memory;
   int blocks;

@@ -31,16 +31,15 @@ template <class Ring>
 class PricesOfProducts {
   using S = ProductShape;
   Ring& ring;
-  const int lane;
-  int chunk = 0, awaited = 0;  // the next one, and the next batch to wait for
+  int chunk = 0;  // the next one
   ChunkInRing<Ring> cells;
   const double scale;
 
  public:
   static constexpr bool kIsAhead = true;
 
-  __device__ PricesOfProducts(const Problem<float>& problem, int64_t pair, const Strip<S>&, int lane_, Ring& ring_)
-      : ring(pinned(ring_)), lane(lane_), cells(0, lane_), scale(Recurrences<S>(problem, pair).general.scale) {}
+  __device__ PricesOfProducts(const Problem<float>& problem, int64_t pair, const Strip<S>&, int lane, Ring& ring_)
+      : ring(pinned(ring_)), cells(0, lane), scale(Recurrences<S>(problem, pair).general.scale) {}
   __device__ __forceinline__ void begin(int) {}
   __device__ __forceinline__ void end(int) {}
   __device__ __forceinline__ void use(const Place<S>&, int) {
