@@ -192,7 +192,9 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
     if constexpr (!kFew) {
       using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
       const bool all_fit = product_groups(sizes, strips_of_block<Lonely>(sizes.strips)) * problem.batch <= processors;
-      const bool prices_pay = Lonely::kPrices && problem.dim >= kPricedDims && problem.m >= kPricedColumns;
+      // Not where a block's memory holds one strip alone.
+      const bool prices_pay = Lonely::kPrices && problem.dim >= kPricedDims && problem.m >= kPricedColumns &&
+                              strips_of_block<Lonely>(Lonely::kStrips) == Lonely::kStrips;
       if (all_fit || prices_pay) return launch_blocks(KindOf<Lonely>(), fours);
     }
     return launch_blocks(KindOf<ForwardBlock<kFew, false>>(), fours);
