@@ -128,14 +128,6 @@ __device__ inline void rebuild_side(
   };
   const auto fetch_columns = [&](int stage) { tile.fetch(Place<S>(around.strip, side.extent, stage * S::kStage, lane)); };
   const View<const float> columns = side.seen(problem.y, pair, side.extent.m);
-  const auto copy_columns = [&](int stage, float (&to)[MeetingStages::kColumns]) {
-    const int first = around.strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1);
-#pragma unroll
-    for (int i = lane; i < MeetingStages::kColumns; i += kWarp)
-      __pipeline_memcpy_async(
-          &to[i], columns.data + min(max(first + i, 0), side.extent.m - 1) * columns.row_stride, sizeof(float));
-    __pipeline_commit();
-  };
   auto next = queue.take(lane, true);
   bool is_fetched = false;
   for (int edges = 0; next.stage >= 0; edges = 1 - edges) {
@@ -160,7 +152,7 @@ __device__ inline void rebuild_side(
     if (lane == 0) queue.held(buffer) = own.stage;
     const int next_chunk = is_fetched ? next.stage * S::kStage : -1;
     if (queue.is_needed(own.stage, lane)) {
-      copy_columns(own.stage, stages.columns[buffer]);
+      copy_columns<S>(columns, side.extent.m, around.strip, own.stage, lane, stages.columns[buffer]);
       rebuild_stage<S>(
           around, side.extent, recurrences, own.stage * S::kStage, S::kStage, next_chunk, above_groups,
           sources.edges[edges], lane, state, tile, stages.weights[buffer]);

@@ -24,10 +24,11 @@ class StreamWriter {
 
  public:
   __device__ explicit StreamWriter(Stream& stream) : ring(pinned(stream)), lane(threadIdx.x) {}
-  // For so many items.
+  // Waits for room for so many items.
   __device__ __forceinline__ void make_room(unsigned count) { ring.make_room(room, item + count); }
-  // The item to be written, which there is room for; or is made now.
+  // The item to be written, if there is room for it.
   __device__ __forceinline__ StreamItem& place() { return ring.place(item); }
+  // The same, for which it waits.
   __device__ __forceinline__ StreamItem& next() {
     make_room(1);
     return place();
@@ -78,6 +79,9 @@ class StreamRow {
   __device__ __forceinline__ static Progress word_of(int first_group, unsigned items, bool is_over) {
     return static_cast<Progress>(first_group + 2) << 32 | items | (is_over ? kIsOver : 0);
   }
+  __device__ __forceinline__ static int items_of(Progress seen) {
+    return static_cast<int>(static_cast<unsigned>(seen) & ~kIsOver);
+  }
 
  public:
   __device__ StreamRow(FlowSlot<S>* row_, Progress* word_) : row(row_), word(word_) {}
@@ -118,11 +122,11 @@ class StreamRow {
     bool is_over = first < 0;
     for (int item = 1; !is_over;) {
       if (lane == 0)
-        while (static_cast<int>(static_cast<unsigned>(seen) & ~kIsOver) < item)
-          if (static_cast<int>(static_cast<unsigned>(seen = look_at<false>(word)) & ~kIsOver) < item) __nanosleep(20);
+        while (items_of(seen) < item)
+          if (items_of(seen = look_at<false>(word)) < item) __nanosleep(20);
       __syncwarp();
       const unsigned there = __shfl_sync(kAllLanes, static_cast<unsigned>(seen), 0);
-      const int last = static_cast<int>(there & ~kIsOver), end = min(last + 1, item + kAtOnce);
+      const int last = items_of(there), end = min(last + 1, item + kAtOnce);
       float flows[S::kSteps] = {}, sums[S::kSteps] = {};
       if (item + lane < end) {
         const FlowSlot<S>& from = row[first + 1 - (item + lane)];

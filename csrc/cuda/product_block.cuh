@@ -21,17 +21,19 @@
 
 namespace softdtw {
 
+// From where on prices pay with any number of blocks.
+constexpr int64_t kPricedDims = 64, kPricedColumns = 256;
+
 // Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
 // multiprocessors. kPrices: costs come priced, which takes so much memory that the block is alone, too, and pays with more blocks as
 // well where costs take longer than the sweeps.
-constexpr int64_t kPricedDims = 64, kPricedColumns = 256;
-
-template <bool kFew_, bool kLonely, bool kPrices_ = false>
+template <bool kFew_, bool kLonely, bool kPrices = false>
 struct ForwardBlock {
-  static constexpr bool kFew = kFew_, kPrices = kPrices_;
+  static constexpr bool kFew = kFew_;
   static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kPrices ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
-  using Channel = ForwardChannel<kFew, kCosts, std::conditional_t<kPrices, Entry<float>, float>>;
+  // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
+  using Costs = CostRing<kFew, kCosts, std::conditional_t<kPrices, Entry<float>, float>, 8, 1>;
 
   static constexpr int kSchedulers = 4;
   static constexpr int warps(int strips) { return (kFew ? strips : kStrips) * (1 + kCosts) + kCarriers; }
@@ -40,13 +42,12 @@ struct ForwardBlock {
   Role role;
   int own, number = 0;  // which of the block's strips; among the warps that compute its costs
 
-  // Every fourth warp has the same scheduler. Two of the four have the sweeps that read prices, and the others those who price: each
-  // caches the code of one loop.
+  // Every fourth warp has the same scheduler. With many dimensions and two warps for a strip's costs, two of the four have the sweeps, and
+  // the others those who compute costs: each caches the code of one loop.
   //   sweep 0   sweep 1   costs 0   costs 1
   //   carry in  carry out costs 0   costs 1
-  // Whoever computes more, or shares the multiprocessor, takes what there is of all four.
   __device__ ForwardBlock(int warp, int strips) : own(warp % (kFew ? strips : kStrips)) {
-    if (kPrices || (!kFew && !kLonely)) {
+    if (!kFew && kCosts == 2) {
       const int line = warp / kSchedulers, place = warp % kSchedulers;
       role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kCarryIn : kCarryOut;
       number = line;
@@ -63,12 +64,12 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
     int block_strips, int held_blocks) {
   using S = ProductShape;
-  using Channel = typename Block::Channel;
+  using Costs = typename Block::Costs;
   __shared__ Ring<typename Sweep::Edge> rings[Block::kStrips + 1];
-  Channel* const channels = reinterpret_cast<Channel*>(stage_memory);
+  Costs* const costs_rings = reinterpret_cast<Costs*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y;
   if (warp <= block_strips) rings[warp].start(lane);
-  if (warp < block_strips) channels[warp].start(lane);
+  if (warp < block_strips) costs_rings[warp].start_once(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
@@ -81,12 +82,11 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
   if (block.role == Block::kSweep || block.role == Block::kCost) {
     const int own = block.own, index = first + own;
     if (own >= block_strips || index >= strips) return;
-    auto& costs_ring = channels[own].costs;
+    Costs& costs_ring = costs_rings[own];
     if (block.role == Block::kSweep)
       return sweep.sweep(problem, extent, pair, index, own, rings[own], rings[own + 1], costs_ring);
-    using Costs = typename Channel::Costs;
     const Surroundings<S> around(extent, index);
-    const HeldRows held(channels + block_strips, own, held_blocks);
+    const HeldRows held(costs_rings + block_strips, own, held_blocks);
     StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
     const int begin = costs.first_own(-kEarlyBatches, 1);
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
 // Of a block in forward: as many as its shared memory holds, and no more than the pair has.
 template <class Block>
 int strips_of_block(int64_t strips) {
-  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Channel);  // kOwnBytes: beside what strips have
+  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Costs);  // kOwnBytes: beside what strips have
   int device = 0, bytes = 0;
   if (cudaGetDevice(&device) == cudaSuccess)
     cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -129,7 +129,7 @@ cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) 
 }
 
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
-// `bytes`: of the channels of a block's `strips`, beside which rows are held where `dim` is large. The kernel's last argument says how
+// `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
 // many.
 template <class Kernel, class... Arguments>
 cudaError_t launch_products(
@@ -163,24 +163,19 @@ cudaError_t launch_products(
   return cudaGetLastError();
 }
 
-template <class Block>
-struct KindOf {
-  using type = Block;
-};
-
 // `scratch`: for the tickets, as many as there are strips.
 template <bool kMayBeFew, class Sweep>
 cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
   const Sizes<ProductShape> sizes(problem);
   const auto launch_blocks = [&](auto block, auto fours) {
-    using Block = typename decltype(block)::type;
+    using Block = std::remove_pointer_t<decltype(block)>;
     const int strips = strips_of_block<Block>(sizes.strips);
     const int64_t groups = product_groups(sizes, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
     return launch_products(
         product_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
-        strips, strips * sizeof(typename Block::Channel), problem.dim, stream, problem, sweep,
+        strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
         Tickets(scratch, problem.batch, groups), groups, strips);
   };
   int device = 0, processors = 0;
@@ -191,13 +186,14 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
     constexpr bool kFew = decltype(few)::value;
     if constexpr (!kFew) {
       using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
-      const bool all_fit = product_groups(sizes, strips_of_block<Lonely>(sizes.strips)) * problem.batch <= processors;
+      const int strips = strips_of_block<Lonely>(Lonely::kStrips);
+      const bool all_fit = product_groups(sizes, strips) * problem.batch <= processors;
       // Not where a block's memory holds one strip alone.
-      const bool prices_pay = Lonely::kPrices && problem.dim >= kPricedDims && problem.m >= kPricedColumns &&
-                              strips_of_block<Lonely>(Lonely::kStrips) == Lonely::kStrips;
-      if (all_fit || prices_pay) return launch_blocks(KindOf<Lonely>(), fours);
+      const bool prices_pay =
+          Sweep::kTakesPrices && strips == Lonely::kStrips && problem.dim >= kPricedDims && problem.m >= kPricedColumns;
+      if (all_fit || prices_pay) return launch_blocks(static_cast<Lonely*>(nullptr), fours);
     }
-    return launch_blocks(KindOf<ForwardBlock<kFew, false>>(), fours);
+    return launch_blocks(static_cast<ForwardBlock<kFew, false>*>(nullptr), fours);
   });
 }
 

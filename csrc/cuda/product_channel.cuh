@@ -58,7 +58,7 @@ struct __align__(16) BatchRing {
   __device__ __forceinline__ Cell& at(int row, int column) { return cells[column * kRows + swizzled(row, column)]; }
   // In the column `member` of four that begin with `column`.
   __device__ __forceinline__ Cell& at_quarter(int row, int column, int member) {
-    return cells[(column + member) * kRows + (row ^ member * kSwizzle)];
+    return cells[(column + member) * kRows + swizzled(row, member)];
   }
   __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
 };
@@ -148,7 +148,7 @@ struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
   }
 };
 
-// The rows of a strip with many dimensions, split into factors (ManyCosts): behind the channels of all strips of a block, for as many
+// The rows of a strip with many dimensions, split into factors (ManyCosts): behind what all strips of a block share, for as many
 // dimensions as fit there.
 struct HeldRows {
   static constexpr int kDims = 16;  // of a block
@@ -158,8 +158,8 @@ struct HeldRows {
   float4* memory;
   int blocks;
 
-  __device__ HeldRows(void* behind_channels, int strip, int blocks_)
-      : memory(static_cast<float4*>(behind_channels) + strip * (blocks_ * kTiles * kFours * kWarp)), blocks(blocks_) {}
+  __device__ HeldRows(void* behind_others, int strip, int blocks_)
+      : memory(static_cast<float4*>(behind_others) + strip * (blocks_ * kTiles * kFours * kWarp)), blocks(blocks_) {}
   // The first of a lane's fours, which are a warp apart.
   __device__ __forceinline__ float4* at(int block, int tile) const {
     return memory + (block * kTiles + tile) * kFours * kWarp + threadIdx.x;
@@ -168,16 +168,6 @@ struct HeldRows {
   static int blocks_of(int64_t dim, int64_t free_bytes, int strips) {
     return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + kDims - 1) / kDims));
   }
-};
-
-// Of a strip in forward; a block has several. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on
-// their way.
-template <bool kFew, int kCostWarps, class Cell>
-struct ForwardChannel {
-  using Costs = CostRing<kFew, kCostWarps, Cell, 8, 1>;
-  Costs costs;
-
-  __device__ __forceinline__ void start(int lane) { costs.start_once(lane); }
 };
 
 // What a rebuilding warp reads of memory: its next stage's snapshot, and the edges above this stage and the next one.

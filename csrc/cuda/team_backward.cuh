@@ -87,6 +87,20 @@ __device__ __forceinline__ void fetch_sources(
   __pipeline_commit();
 }
 
+// Copies the columns that a strip's lanes meet in a stage, the nearest ones where there are none.
+template <class S>
+__device__ __forceinline__ void copy_columns(
+    const View<const typename S::Scalar>& columns, int count, const Strip<S>& strip, int stage, int lane,
+    typename S::Scalar (&to)[S::kStage * S::kSteps + kWarp]) {
+#pragma unroll
+  for (int i = lane; i < S::kStage * S::kSteps + kWarp; i += kWarp) {
+    const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
+    __pipeline_memcpy_async(
+        &to[i], columns.data + min(max(column, 0), count - 1) * columns.row_stride, sizeof(typename S::Scalar));
+  }
+  __pipeline_commit();
+}
+
 // Rebuilds a stage's chunks from the state at its start and the edge above. `next_chunk`: whose costs the warp will need
 // afterwards, or less than 0.
 template <class S, class Around, class Tile>
@@ -220,13 +234,7 @@ __device__ void team_backward(
   for (int k = 0; k < S::kRows; ++k)
     tile.x[k] = rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride];
   const auto fetch = [&](int stage, int buffer) {
-#pragma unroll
-    for (int i = lane; i < stages.kColumns; i += kWarp) {
-      const int column = strip.first_column + stage * S::kStage * S::kSteps - (kWarp - 1) + i;
-      __pipeline_memcpy_async(
-          &stages.columns[buffer][i], columns.data + min(max(column, 0), extent.m - 1) * columns.row_stride, sizeof(T));
-    }
-    __pipeline_commit();
+    copy_columns<S>(columns, extent.m, strip, stage, lane, stages.columns[buffer]);
   };
   // Sums of dy that the strip above goes on adding to need not be stored.
   const bool stores = around.is_first || around.above.end_column < strip.end_column;

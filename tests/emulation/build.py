@@ -73,20 +73,25 @@ def _job(text):
     return re.sub(r"extern __shared__ .*\n", "inline char stage_memory[1 << 18] __attribute__((aligned(64)));\n", text)
 
 
+def _replaced(text, old, new):
+    assert old in text, f"the emulation changes {old!r}, which is not there any more"
+    return text.replace(old, new)
+
+
 def _patient(text):
     """With strips.cpp's choice of whether an engine gives up what another one computes faster."""
-    text = text.replace("int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")
-    text = text.replace("return used <= kTop - kLeast &&", "return is_patient ||")
-    return text.replace("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
+    text = _replaced(text, "int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")
+    text = _replaced(text, "return used <= kTop - kLeast &&", "return is_patient ||")
+    return _replaced(text, "return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
 
 
 def _counting(text):
-    return text.replace("left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")
+    return _replaced(text, "left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")
 
 
 def _fast_bits(text):
     """As on a GPU of compute capability 9.0."""
-    return text.replace("constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;")
+    return _replaced(text, "constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;")
 
 
 CHANGES = {
