@@ -73,25 +73,32 @@ def _job(text):
     return re.sub(r"extern __shared__ .*\n", "inline char stage_memory[1 << 18] __attribute__((aligned(64)));\n", text)
 
 
-def _replaced(text, old, new):
-    assert old in text, f"the emulation changes {old!r}, which is not there any more"
-    return text.replace(old, new)
+def _replaced(text, *changes):
+    """With at least one of the changes, pairs of old and new, made."""
+    changed = text
+    for old, new in changes:
+        changed = changed.replace(old, new)
+    assert changed != text, f"what the emulation changes is not there any more: {[old for old, _ in changes]}"
+    return changed
 
 
 def _patient(text):
-    """With strips.cpp's choice of whether an engine gives up what another one computes faster."""
-    text = _replaced(text, "int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")
-    text = _replaced(text, "return used <= kTop - kLeast &&", "return is_patient ||")
-    return _replaced(text, "return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")
+    """With strips.cpp's choice of whether an engine gives up what another one computes faster: in one of three places."""
+    return _replaced(
+        text,
+        ("int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;"),
+        ("return used <= kTop - kLeast &&", "return is_patient ||"),
+        ("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean"),
+    )
 
 
 def _counting(text):
-    return _replaced(text, "left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")
+    return _replaced(text, ("left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;"))
 
 
 def _fast_bits(text):
     """As on a GPU of compute capability 9.0."""
-    return _replaced(text, "constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;")
+    return _replaced(text, ("constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;"))
 
 
 CHANGES = {
