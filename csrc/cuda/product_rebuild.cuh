@@ -114,6 +114,8 @@ __device__ void rebuild_strip(
 
   const int first_stage = last_stage - rebuilder;
   if (first_stage < 0) return;
+  // Batches that the first one alone meets are not waited for: their slots may be filled once more before this warp looks.
+  tile.awaited = min(tile.awaited, (first_stage + 1) * (S::kStage / kBatchGroups) - 1);
   // Chunks of which no cell needs a check.
   int first_plain = 0, end_plain = recurrences.has_penalty ? 0 : last_chunk + 1;
   while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
