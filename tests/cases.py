@@ -1,11 +1,24 @@
 """What the tests share: the kernels to test, data, and one way to run a problem and compare it with the oracle."""
 
+import os
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 import torch
+from emulation.build import COMPILER
+from emulation.device import CAN_EMULATE
 
 from torchsoftdtw import soft_dtw, soft_dtw_from_cost
+
+# Where there is no GPU, tests of CUDA kernels run on an emulated one, which takes tensors of the CPU: one in eight of those
+# that do not take long there, or, as EMULATED_GPU says, all or none.
+EMULATED = os.environ.get("EMULATED_GPU", "some")
+if EMULATED not in ("all", "some", "none"):
+    raise ValueError(f"EMULATED_GPU: expected all, some or none, got {EMULATED!r}")
+if torch.cuda.is_available() or COMPILER is None or not CAN_EMULATE:
+    EMULATED = "none"
+GPU = "cuda" if EMULATED == "none" else "cpu"
 
 
 class KernelCase(NamedTuple):
@@ -13,12 +26,24 @@ class KernelCase(NamedTuple):
     name: str
     rows: int = 0  # per thread; 0: as the package chooses
 
+    @property
+    def is_cuda(self):
+        return self.name != "cpu"
+
     def __str__(self):
         return f"{self.name}-{self.rows}" if self.rows else self.name
 
 
-KERNELS = [KernelCase("cpu", "cpu"), *(KernelCase("cuda", name) for name in ("diagonal", "stencil", "tiled"))]
-EVERY_TEMPLATE = [*KERNELS[:2], *(KernelCase("cuda", name, rows) for name in ("stencil", "tiled") for rows in (2, 4))]
+OF_GPU = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated
+# For tests of what names no kernel.
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.cuda)
+    if GPU == "cuda"
+    else pytest.param("cpu", id="emulated", marks=pytest.mark.emulated(every_op=True)),
+]
+KERNELS = [KernelCase("cpu", "cpu"), *(KernelCase(GPU, name) for name in ("diagonal", "stencil", "tiled"))]
+EVERY_TEMPLATE = [*KERNELS[:2], *(KernelCase(GPU, name, rows) for name in ("stencil", "tiled") for rows in (2, 4))]
 # float64 has one number of rows per thread.
 ENGINES = [
     (case, dtype)

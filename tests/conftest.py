@@ -1,6 +1,10 @@
+import zlib
+
 import pytest
 import torch
-from cases import ENGINES, EVERY_TEMPLATE, KERNELS
+from cases import EMULATED, ENGINES, EVERY_TEMPLATE, KERNELS, OF_GPU
+from emulation.build import build_kernels, once
+from emulation.device import EmulatedGPU
 from hypothesis import settings
 
 from torchsoftdtw import ops, repeats, selection
@@ -10,7 +14,11 @@ settings.register_profile("package", derandomize=True, deadline=None, print_blob
 settings.load_profile("package")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if EMULATED == "some":
+        left_out = [item for item in items if takes_long(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not takes_long(item)]
     if not torch.cuda.is_available():
         reason = "needs a GPU, and torch.cuda.is_available() is False"
     elif not ops.HAS_CUDA:
@@ -22,12 +30,39 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session")
+def emulated_gpu(tmp_path_factory):
+    gpu = EmulatedGPU(once(tmp_path_factory, "kernels", build_kernels))
+    yield gpu
+    gpu.close()
+
+
+@pytest.fixture(autouse=True)
+def gpu(request):
+    """The emulated GPU, of a test that runs on it."""
+    marker = request.node.get_closest_marker("emulated")
+    if marker is None:
+        yield None
+        return
+    emulated = request.getfixturevalue("emulated_gpu")
+    emulated.takes_every_op = marker.kwargs.get("every_op", False)
+    yield emulated
+    emulated.takes_every_op = False
+
+
+def takes_long(item):
+    """All tests on the emulated GPU together do: seven in eight of them, and those that are marked so."""
+    if not item.get_closest_marker("emulated") or "test_emulated_gpu" in item.nodeid:
+        return False
+    return bool(item.get_closest_marker("long")) or zlib.crc32(item.nodeid.encode()) % 8 > 0
+
+
 def parameters(cases):
     return [pytest.param(c, id=str(c), marks=marks_of(c)) for c in cases]
 
 
 def marks_of(case):
-    return pytest.mark.cuda if case.device == "cuda" else ()
+    return OF_GPU if case.is_cuda else ()
 
 
 def force_rows(monkeypatch, case):

@@ -120,6 +120,7 @@ def rest_of(dim):
     return rest, goes, oracle.soft_dtw(numpy64(rest), numpy64(goes), 0.002)[1:]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dim", [1, 3, 17])
 def test_no_share_of_e_leaks_where_a_series_rests(template, dim):
     """E of one column is 1 for long there; what is missing of a share would add up in the next one."""

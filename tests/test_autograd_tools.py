@@ -3,13 +3,12 @@ torch.jit.trace."""
 
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 from torch.autograd.functional import hessian, hvp, jacobian, vhp
 from torch.utils.checkpoint import checkpoint
 
 from torchsoftdtw import dtw, soft_dtw, soft_dtw_alignment, soft_dtw_divergence, soft_dtw_from_cost
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 LENGTHS = dict(x_lengths=[6, 1, 4], y_lengths=[2, 5, 5])
 
 

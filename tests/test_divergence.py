@@ -5,7 +5,7 @@ import math
 import oracle
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
@@ -78,7 +78,7 @@ def test_every_cost(kernel, kind, cost):
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", DEVICES)
 def test_first_and_second_derivatives_are_those_of_finite_differences(device, kind, cost, lengths):
     x = normal(3, 4, 2, seed=1).to(device).requires_grad_()
     y = normal(3, 5, 2, seed=2).to(device).requires_grad_()

@@ -1,10 +1,9 @@
 """The strips' device code on the host, where no GPU is needed (tests/emulation): the cases and bounds of test_engines.py.
 
-What this cannot show: how warps hand edges to each other at the same time, and the hardware's own approximations.
+Engine by engine, a warp at a time: what each has to take and what to give up. Whole kernels: test_emulated_gpu.py.
 """
 
 import ctypes
-import shutil
 from math import inf, log, nan
 
 import numpy as np
@@ -12,14 +11,13 @@ import oracle
 import pytest
 import torch
 from cases import normal, numpy64
-from emulation.build import build
+from emulation.build import COMPILER, build_strips, once
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors, with_spike
 
 import torchsoftdtw
 from torchsoftdtw import saved_state
 from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, LONGEST_LINEAR
 
-COMPILER = shutil.which("c++") or shutil.which("g++")
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
 LINEAR = {"linear_of_float32": torch.float32, "linear_of_float64": torch.float64}
@@ -62,7 +60,7 @@ class Pair(ctypes.Structure):
 def strips(tmp_path_factory):
     if COMPILER is None:
         pytest.skip("needs a C++ compiler")
-    library = ctypes.CDLL(str(build(tmp_path_factory.mktemp("emulation"), COMPILER)))
+    library = ctypes.CDLL(str(once(tmp_path_factory, "strips", build_strips)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
     library.level_bytes.restype = ctypes.c_int64

@@ -3,13 +3,13 @@
 import oracle
 import pytest
 import torch
-from cases import normal, numpy64
+from cases import DEVICES, normal, numpy64
 
 from torchsoftdtw import SoftDTWDivergence, ops, soft_dtw, soft_dtw_alignment, soft_dtw_divergence
 
 GAMMAS, PENALTIES = [0.05, 1.0, 30.0], [0.0, 0.4, 2.5]
 KINDS = ["soft", "sharp", "mean"]
-pytestmark = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+pytestmark = pytest.mark.parametrize("device", DEVICES)
 
 
 def series(device, n=7, m=9):

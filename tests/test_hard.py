@@ -4,11 +4,10 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
+from cases import DEVICES, GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
 
 from torchsoftdtw import dtw, dtw_path, hard_ops, soft_dtw, soft_dtw_from_cost
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [37, 5, 20], "y_lengths": [11, 45, 1]}}
@@ -108,6 +107,7 @@ def test_ties_are_broken_in_the_documented_order(device, dtype, open_ends):
     assert as_lists(dtw_path(constant, constant)[1]) == [[(i, i) for i in range(5)]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("batch", "n", "m"),
     [
@@ -140,6 +140,7 @@ def test_any_two_lengths(device, dtype, batch, n, m, dim):
             assert_values_close(numpy64(value)[b], best, dtype, 1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [30, 64, 130, 500, 1500])
 @pytest.mark.parametrize("batch", [1, 1500])
 @pytest.mark.parametrize("dim", [1, 2, 7, 9])
@@ -156,6 +157,7 @@ def test_a_path_that_comes_late_from_bad_neighbours(device, dim, batch, rows):
         assert_values_close(numpy64(actual[:3]), numpy64(expected), torch.float32, 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 40, 600, 1100, 2100])
 def test_any_batch(device, batch):
     x, y = (normal(batch, length, 1, seed=length).float().to(device) for length in (300, 280))

@@ -6,14 +6,14 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import KernelCase, numpy64, run
+from cases import GPU, OF_GPU, KernelCase, numpy64, run
 from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
 
 from torchsoftdtw import ops, selection, soft_dtw
 from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
 
-pytestmark = pytest.mark.cuda
-KERNEL = KernelCase("cuda", "stencil")
+pytestmark = [OF_GPU, pytest.mark.long]
+KERNEL = KernelCase(GPU, "stencil")
 DTYPES = [torch.float32, torch.float64]
 ROWS = {torch.float32: 256, torch.float64: 64}  # of the linear engine's strips
 
@@ -70,7 +70,7 @@ def test_values_and_gradients(name, dtype):
     for gamma in case.gammas:
         pairs = expected(case, gamma)
         results = run(KERNEL, x, y, gamma, **options)
-        alone = numpy64(soft_dtw(x.cuda(), y.cuda(), gamma, kernel="stencil", **options))
+        alone = numpy64(soft_dtw(x.to(GPU), y.to(GPU), gamma, kernel="stencil", **options))
         first = [result.reshape(times, len(pairs), *result.shape[1:])[0] for result in (*results, alone)]
         for result, own in zip((*results, alone), first, strict=True):
             again = result.reshape(times, *own.shape)
@@ -93,7 +93,7 @@ def verdicts(case, dtype, gamma):
     sizes = len(x), x.shape[1], y.shape[1]
     rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
     options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", rows, True)
-    saved = ops.forward(x.cuda(), y.cuda(), *options)[1]
+    saved = ops.forward(x.to(GPU), y.to(GPU), *options)[1]
     assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, plain=True, univariate=True)
     return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
 
@@ -163,7 +163,7 @@ def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     for b in range(batch):
         x[b, x_lengths[b] :] = np.nan
         y[b, y_lengths[b] :] = np.inf
-    value, dx, dy = run(KERNEL, x, y, gammas.cuda(), x_lengths=x_lengths, y_lengths=y_lengths)
+    value, dx, dy = run(KERNEL, x, y, gammas.to(GPU), x_lengths=x_lengths, y_lengths=y_lengths)
     for b in [*range(min(batch, 40)), batch - 1]:
         rows, columns = int(x_lengths[b]), int(y_lengths[b])
         gamma = gammas[b].item()
@@ -179,12 +179,13 @@ def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
             assert np.all(gradient[b, length:] == 0), what
 
 
+@pytest.mark.cuda  # on the CPU such a length is an error
 def test_lengths_out_of_range_spoil_their_pairs_alone():
     x, y = noise(600, 60, 1).float(), noise(600, 50, 1, seed=2).float()
     lengths = torch.full((600,), 60)
     clean = run(KERNEL, x, y, 1.0, x_lengths=lengths)
-    on_the_device = lengths.cuda()
-    on_the_device[[7, 599]] = torch.tensor([0, 61]).cuda()
+    on_the_device = lengths.to(GPU)
+    on_the_device[[7, 599]] = torch.tensor([0, 61]).to(GPU)
     spoiled = run(KERNEL, x, y, 1.0, x_lengths=on_the_device)
     others = ~np.isin(np.arange(600), [7, 599])
     for before, after in zip(clean, spoiled, strict=True):
@@ -193,7 +194,7 @@ def test_lengths_out_of_range_spoil_their_pairs_alone():
 
 
 def test_the_level_engine_leaves_out_gradients_that_nobody_asked_for():
-    x, y = noise(5000, 40, 1).float().cuda(), noise(5000, 40, 1, seed=2).float().cuda()
+    x, y = noise(5000, 40, 1).float().to(GPU), noise(5000, 40, 1, seed=2).float().to(GPU)
     whole = run(KERNEL, x, y, 1.0)
     for i, wanted in enumerate((x, y)):
         wanted.requires_grad_()
@@ -203,13 +204,13 @@ def test_the_level_engine_leaves_out_gradients_that_nobody_asked_for():
 
 
 def test_the_level_engine_reads_any_strides():
-    x, y = noise(700, 80, 1).float().cuda(), noise(700, 80, 1, seed=2).float().cuda()
+    x, y = noise(700, 80, 1).float().to(GPU), noise(700, 80, 1, seed=2).float().to(GPU)
     straight = numpy64(soft_dtw(x, y, 1.0, kernel="stencil"))
     columns = x.transpose(0, 1).contiguous().transpose(0, 1)
     for strided in (columns, x.repeat(1, 1, 2)[:, :, 1:]):
         assert strided.stride(1) != 1
         np.testing.assert_array_equal(numpy64(soft_dtw(strided, y, 1.0, kernel="stencil")), straight)
-    both = torch.randn(700, 160, 1, device="cuda")
+    both = torch.randn(700, 160, 1, device=GPU)
     half = numpy64(soft_dtw(both[:, ::2], both[:, 1::2], 1.0, kernel="stencil"))
     apart = numpy64(soft_dtw(both[:, ::2].contiguous(), both[:, 1::2].contiguous(), 1.0, kernel="stencil"))
     np.testing.assert_array_equal(half, apart)

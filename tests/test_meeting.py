@@ -7,7 +7,7 @@ test_engines.
 import numpy as np
 import pytest
 import torch
-from cases import KernelCase, numpy64, run
+from cases import GPU, OF_GPU, KernelCase, numpy64, run
 from test_engines import (
     Case,
     assert_gradients_of_series,
@@ -23,8 +23,8 @@ from test_engines import (
 from torchsoftdtw import ops, soft_dtw
 from torchsoftdtw.saved_state import NARROWEST_MEETING, SHORTEST_MEETING, saved_bytes
 
-pytestmark = pytest.mark.cuda
-TILED = KernelCase("cuda", "tiled")
+pytestmark = OF_GPU
+TILED = KernelCase(GPU, "tiled")
 LEAST = SHORTEST_MEETING + 1, NARROWEST_MEETING
 
 
@@ -45,6 +45,7 @@ def kernels_of(call):
     return " ".join(event.key for event in profile.key_averages())
 
 
+@pytest.mark.cuda
 def test_it_is_what_these_tests_are_about():
     x, y = (noise(2, size, 1, seed=size).float().cuda().requires_grad_() for size in LEAST)
     names = kernels_of(lambda: soft_dtw(x, y, kernel="tiled").sum().backward())
@@ -116,7 +117,7 @@ def test_runs_are_equal_to_the_bit_and_saving_changes_nothing():
     x, y = (noise(20, size, 1, seed=size).float() for size in (1000, 900))
     first, second = run(TILED, x, y, 0.1), run(TILED, x, y, 0.1)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
-    assert np.array_equal(first[0], numpy64(soft_dtw(x.cuda(), y.cuda(), 0.1, kernel="tiled")))
+    assert np.array_equal(first[0], numpy64(soft_dtw(x.to(GPU), y.to(GPU), 0.1, kernel="tiled")))
 
 
 def test_blocks_take_turns():
@@ -144,10 +145,11 @@ def test_a_bad_number_spoils_its_pair_alone(bad):
             assert np.array_equal(got[[0, 2]], own[[0, 2]])
 
 
+@pytest.mark.cuda  # on the CPU such a gamma is an error
 def test_gammas_of_their_own():
     x, y = (noise(4, size, 1, seed=size).float() for size in (300, 330))
     gammas = torch.tensor([0.1, float("nan"), 1.0, 30.0], dtype=torch.float64)
-    value, *gradients = run(TILED, x, y, gammas.cuda())
+    value, *gradients = run(TILED, x, y, gammas.to(GPU))
     assert np.isnan(value[1]) and all(np.isnan(gradient[1]).all() for gradient in gradients)
     for b in (0, 2, 3):
         for got, own in zip((value, *gradients), run(TILED, x[b : b + 1], y[b : b + 1], gammas[b].item()), strict=True):
@@ -155,18 +157,18 @@ def test_gammas_of_their_own():
 
 
 def test_one_gradient_and_a_factor():
-    x, y = (noise(2, size, 1, seed=size).float().cuda() for size in (300, 330))
+    x, y = (noise(2, size, 1, seed=size).float().to(GPU) for size in (300, 330))
     _, both_x, both_y = run(TILED, x, y)
     for wanted, other, both in ((x, y, both_x), (y, x, both_y)):
         wanted = wanted.detach().requires_grad_()
         pair = (wanted, other) if wanted.shape[1] == 300 else (other, wanted)
         value = soft_dtw(*pair, kernel="tiled")
-        (gradient,) = torch.autograd.grad(value, wanted, torch.tensor([2.0, -4.0], device="cuda"))
+        (gradient,) = torch.autograd.grad(value, wanted, torch.tensor([2.0, -4.0], device=GPU))
         assert np.array_equal(numpy64(gradient), both * np.array([2.0, -4.0])[:, None, None])
 
 
 def test_series_that_are_views():
-    x, y = (noise(2, size, 1, seed=size).float().cuda() for size in (600, 660))
+    x, y = (noise(2, size, 1, seed=size).float().to(GPU) for size in (600, 660))
     for view in (lambda z: z[:, ::2], lambda z: z.repeat(1, 1, 3)[:, ::2, 1:2], lambda z: z.flip(1)[:, 1::2]):
         strided, whole = (view(x), view(y)), (view(x).contiguous(), view(y).contiguous())
         for got, own in zip(run(TILED, *strided), run(TILED, *whole), strict=True):
@@ -175,7 +177,7 @@ def test_series_that_are_views():
 
 @pytest.mark.parametrize(("n", "m"), [(129, 256), (129, 255), (128, 256), (1000, 700), (300, 5000)])
 def test_saved_memory_is_what_the_package_says(n, m):
-    x, y = (noise(3, size, 1).float().cuda() for size in (n, m))
+    x, y = (noise(3, size, 1).float().to(GPU) for size in (n, m))
     options = (*(None,) * 5, -1, 1.0, 0.0, "sqeuclidean", "tiled", 2, True)
     saved = ops.forward(x, y, *options)[1]
     assert len(saved) == saved_bytes("tiled", 2, 3, n, m, -1, False, torch.float32, plain=True, univariate=True)

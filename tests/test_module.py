@@ -4,11 +4,9 @@ import pickle
 
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 
 from torchsoftdtw import SoftDTW, soft_dtw
-
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 def module_level_cost(x, y):

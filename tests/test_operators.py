@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import KernelCase, normal
+from cases import DEVICES, KernelCase, normal
 
 from torchsoftdtw import ops, selection, soft_dtw
 
@@ -101,7 +101,7 @@ def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
     opcheck(ops.backward_from_cost, (*leaves, value, saved, *shared, *plan))
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_second_order_ops(device, options, batch, n, m, dtype):
     kernel = KernelCase(device, "auto")

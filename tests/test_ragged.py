@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from torchsoftdtw import (
@@ -18,7 +18,6 @@ from torchsoftdtw import (
 X_LENGTHS, Y_LENGTHS = (5, 9, 1, 7), (8, 3, 4, 6)
 GAMMAS, PENALTIES, BANDS = (0.05, 0.5, 1.0, 20.0), (0.0, 0.3, 2.0, 0.1), [3, 1, 0, 2]
 KINDS = ["soft", "sharp", "mean"]
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 pytestmark = [
     pytest.mark.parametrize("device", DEVICES),

@@ -10,6 +10,8 @@ from torchsoftdtw import soft_dtw
 
 soft_dtw_alignment = pytest.importorskip("tslearn.metrics").soft_dtw_alignment
 
+pytestmark = pytest.mark.long
+
 
 def test_seventy_thousand_pairs(template):
     count = 70_000

@@ -4,7 +4,7 @@ differentiates, finite differences, and ranges of gamma where a careless exponen
 import oracle
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 from torch.autograd import gradcheck, gradgradcheck
 
 from torchsoftdtw import ops, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
@@ -12,7 +12,6 @@ from torchsoftdtw import ops, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [5, 1, 3], "y_lengths": [2, 6, 4]}}
 BANDS = {"no_band": None, "band": 1, "bands": [0, 1, 9]}
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 def product_cost(x, y):

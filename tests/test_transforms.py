@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import normal
+from cases import DEVICES, normal
 from torch.autograd import forward_ad, gradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
@@ -17,8 +17,6 @@ from torchsoftdtw import (
     soft_dtw_divergence,
     soft_dtw_from_cost,
 )
-
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 def from_cost(x, y, **options):

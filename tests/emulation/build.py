@@ -1,117 +1,123 @@
-"""Builds the strips' device code for the host.
+"""Builds the package's CUDA code for the host: what only a GPU can do is translated, all else is as it was."""
 
-What only a GPU can do, PTX and launches, is replaced or left out in a copy of csrc; everything else is compiled as it
-stands, with warp.h in the place of CUDA.
-"""
-
+import fcntl
+import os
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import torch
+
+from .translate import translate
 
 HERE = Path(__file__).parent
 CSRC = HERE.parents[1] / "csrc"
+TORCH = Path(torch.__file__).parent
+COMPILER = shutil.which(os.environ.get("CXX", "c++"))
+LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
+LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
+LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 
 
-def build(folder, compiler):
-    """The path of a shared library with the functions of strips.cpp."""
-    shutil.copytree(CSRC, folder / "csrc")
-    for name, change in CHANGES.items():
-        path = folder / "csrc" / "cuda" / name
-        before = path.read_text()
-        after = change(before)
-        assert after != before, f"nothing to replace in {name}"
-        path.write_text(after)
-    for name in ("warp.h", "strips.cpp"):
-        shutil.copy(HERE / name, folder)
-    library = folder / "strips.so"
-    language = ["-O2", "-std=c++17", "-fpermissive", "-w", "-ffp-contract=off"]
-    jumps = ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
-    files = ["-shared", "-fPIC", f"-I{folder}", str(folder / "strips.cpp"), "-o", str(library)]
-    subprocess.run([compiler, *language, *jumps, *files], check=True)
+def once(tmp_path_factory, name, build):
+    """What build(folder) returns, of a folder that all processes of a test run share: only the first one builds."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / name
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "built"
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            done.write_text(str(build(folder)))
+        return Path(done.read_text())
+
+
+def build_strips(folder):
+    """A shared library with the functions of strips.cpp."""
+    _copy(folder, STRIPS)
+    library, source = folder / "strips.so", folder / "strips.cpp"
+    shutil.copy(HERE / "strips.cpp", source)
+    _run([*_compiler("-O2"), "-shared", f"-I{folder}", str(source), "-o", str(library)])
     return library
 
 
-def _arithmetic(text):
-    # An H200's unit is about as much too low as one that truncates, but for results near 1.
-    exact = "const double exact = std::exp2(static_cast<double>(a));\n"
-    flushed = exact + "float r = exact < 0.7 ? __double2float_rz(exact) : exact;\n    if (r < 1.17549435e-38f) r = 0;\n"
-    text = re.sub(r'float r;\n *asm\("ex2.*\n', flushed, text)
-    text = re.sub(r'float r;\n *asm\("rcp.*\n', "float r = 1 / a;\n", text)
-    text = re.sub(r'float r;\n *asm\("lg2.*\n', "float r = std::log2(a);\n", text)
-    return re.sub(r'float r;\n *asm\("sqrt.*\n', "float r = std::sqrt(a);\n", text)
+def build_kernels(folder):
+    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors."""
+    _copy(folder, KERNELS)
+    library, cuda = folder / "kernels.so", folder / "csrc" / "cuda"
+    sources = [HERE / "kernels.cpp", folder / "csrc" / "ops.cpp", *cuda.glob("*.cpp"), *cuda.glob("*.cu")]
+    sources.sort(key=lambda source: -source.stat().st_size)
+
+    def compiled(source):
+        target = folder / f"{source.name}.o"
+        _run([*_compiler("-O1"), *LIBTORCH, "-x", "c++", "-c", str(source), "-o", str(target)])
+        return str(target)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, sources))
+    _run([COMPILER, "-shared", *objects, "-o", str(library), f"-L{TORCH / 'lib'}", "-ltorch_cpu", "-Wl,-z,defs"])
+    return library
 
 
-def _without(text, first, last):
-    """Without what begins with one string and ends before another one."""
-    return text[: text.index(first)] + text[text.index(last) :]
+def _compiler(optimization):
+    return [COMPILER, optimization, *LANGUAGE, f"-I{HERE / 'include'}", "-include", "cuda_runtime_api.h"]
 
 
-def _progress(text):
-    """A warp alone waits for nobody."""
-    plain = (
-        "template <bool> inline void publish(Progress* word, Progress progress) { *word = progress; }\n"
-        "template <bool> inline Progress look_at(const Progress* word) { return *word; }\n\n"
-    )
-    last = "// One neighbour of a strip"
-    return _without(text, "template <bool kNear>", last).replace(last, plain + last)
+def _run(command):
+    subprocess.run(command, check=True)
 
 
-def _without_launches(text):
-    text = _without(text, "// Backward: `sweep` goes over", "// E / C, the part of euclidean's")
-    return text.replace('#include "series_gradient.cuh"\n', "")
+def _copy(folder, changes):
+    """csrc, translated and changed."""
+    left = dict(changes)
+    for path in CSRC.rglob("*"):
+        if path.is_dir():
+            continue
+        text = path.read_text()
+        if path.parent.name == "cuda" or path.parent == CSRC:
+            text = translate(text, path.name)
+        for old, new in left.pop(path.name, ()):
+            changed = re.sub(old, new, text)
+            assert changed != text, f"{path.name} does not have what the emulation changes any more: {old}"
+            text = changed
+        target = folder / "csrc" / path.relative_to(CSRC)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    assert not left, f"not there any more: {list(left)}"
 
 
-def _engines(text):
-    text = _without(text, "// Whether float64 is fast enough", "// Whether there are verdicts")
-    text = _without(text, "// Calls launch(tile)", "// The answer for lengths out of range")
-    return text.replace("#include <cuda_runtime_api.h>\n", "")
-
-
-def _job(text):
-    text = re.sub(r"asm volatile\(.*", ";", text)
-    return re.sub(r"extern __shared__ .*\n", "inline char stage_memory[1 << 18] __attribute__((aligned(64)));\n", text)
-
-
-def _replaced(text, *changes):
-    """With at least one of the changes, pairs of old and new, made."""
-    changed = text
-    for old, new in changes:
-        changed = changed.replace(old, new)
-    assert changed != text, f"what the emulation changes is not there any more: {[old for old, _ in changes]}"
-    return changed
-
-
-def _patient(text):
-    """With strips.cpp's choice of whether an engine gives up what another one computes faster: in one of three places."""
-    return _replaced(
-        text,
-        ("int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;"),
-        ("return used <= kTop - kLeast &&", "return is_patient ||"),
-        ("return !(sum > kLargestMean", "return is_patient || !(sum > kLargestMean"),
-    )
-
-
-def _counting(text):
-    return _replaced(text, ("left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;"))
-
-
-def _fast_bits(text):
-    """As on a GPU of compute capability 9.0."""
-    return _replaced(text, ("constexpr bool kHasFastBits = false;", "constexpr bool kHasFastBits = true;"))
-
-
-CHANGES = {
-    "robust.cuh": _fast_bits,
-    "engines.cuh": _engines,
-    "inbox.cuh": lambda text: text.replace("#include <cuda_pipeline_primitives.h>", ""),
-    "math.cuh": _arithmetic,
-    "robust_strip.cuh": _counting,
-    "handoff.cuh": _progress,
-    "level_forward.cuh": _patient,
-    "linear_costs.cuh": _patient,
-    "linear_strip.cuh": _patient,
-    "strip_gradient.cuh": _without_launches,
-    "strip.cuh": lambda text: text.replace('asm volatile("" : "+r"(number));', ""),
-    "strip_job.cuh": _job,
+# Patterns and what takes their place, of the files that have one. Strips: the choice whether an engine gives up what
+# another one computes faster, and a count.
+STRIPS = {
+    "level_forward.cuh": [(r"return used <= kTop - kLeast &&", "return is_patient ||")],
+    "linear_costs.cuh": [(r"return !\(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")],
+    "linear_strip.cuh": [(r"int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")],
+    "robust_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],
+}
+# CPU tensors, and memory that holds NaN until it is written.
+OF_CPU = [(r"(SOFTDTW_REGISTER\w*)\(CUDA", r"\1(CPU")]
+NO_GUARD = [(r" *const torch::stable::accelerator::DeviceGuard guard\(.*\n", "")]
+OTHER_OPS = [(r"LIBRARY(_IMPL)?\(torchsoftdtw,", r"LIBRARY\1(torchsoftdtw_emulated,")]
+KERNELS = {
+    "cuda.cpp": [*OF_CPU, *NO_GUARD],
+    "hard_ops.cpp": [*OF_CPU, *NO_GUARD],
+    "hessian.cpp": [*OF_CPU, *NO_GUARD],
+    "ops.cpp": OTHER_OPS,
+    "entry.h": OTHER_OPS,
+    "hard_entry.h": OTHER_OPS,
+    "tangent_entry.h": OTHER_OPS,
+    "launch.h": [(r"aoti_torch_get_current_cuda_stream\(.*?\) == 0", "true")],
+    "tensors.h": [
+        (
+            r"return Tensor\(handle\);",
+            "const Tensor tensor(handle);\n"
+            "  std::memset(tensor.mutable_data_ptr(), emulation::kGarbage, tensor.numel() * tensor.element_size());\n"
+            "  return tensor;",
+        )
+    ],
 }

@@ -1,7 +1,9 @@
 // The strips of a pair, one after the other in one emulated warp, for tests/test_emulation.py.
-#include "warp.h"
-
 #include <type_traits>
+#include <vector>
+
+inline bool is_patient = false;  // whether engines go on with pairs for which robust would be faster
+inline int stages_left_out = 0;  // so far, by the robust engine's backward pass
 
 #include "csrc/cuda/engines.cuh"
 #include "csrc/cuda/level_forward.cuh"
@@ -53,6 +55,14 @@ Gradient<T> gradient_of(const Pair<T>& pair) {
   return gradient;
 }
 
+// By 32 lanes.
+void in_a_warp(std::function<void()> kernel) {
+  emulation::machine().run(1, emulation::kLanes, emulation::kSharedBytes / 2, std::move(kernel));
+  if (emulation::machine().failure().empty()) return;
+  std::fputs(emulation::machine().failure().c_str(), stderr);
+  std::abort();
+}
+
 std::vector<double> memory_of(int64_t bytes) { return std::vector<double>(bytes / sizeof(double) + 8, -7e77); }
 
 template <class Engine, typename T>
@@ -85,7 +95,7 @@ bool run(const Pair<typename Engine::T>& pair) {
     job.pair = 0;
     job.strip = strip;
     job.edges = keeps ? kept.edges : Edges<S>::rows(row.data(), sizes.groups);
-    Warp::the_one().run([&] {
+    in_a_warp([&] {
       const bool done = Engine::forward(problem, extent, job, kept, pair.value);
       if (threadIdx.x == 0) accepted = done;
     });
@@ -98,7 +108,7 @@ bool run(const Pair<typename Engine::T>& pair) {
     BackwardStrip job;
     job.pair = job.row = 0;
     job.strip = strip;
-    Warp::the_one().run([&] { Engine::backward(problem, gradient, extent, job, kept, flows); });
+    in_a_warp([&] { Engine::backward(problem, gradient, extent, job, kept, flows); });
   }
   return true;
 }
@@ -119,7 +129,7 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   T* const window = reinterpret_cast<T*>(shared.data());
   Verdict verdict = Verdict::kRejected;
-  Warp::the_one().run([&] {
+  in_a_warp([&] {
     bool taken;
     if constexpr (kIsSteep)
       taken = steep_forward<kRows>(
@@ -132,7 +142,7 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   const Gradient<T> gradient = gradient_of(pair);
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
-  Warp::the_one().run([&] {
+  in_a_warp([&] {
     if constexpr (kKind == LevelKind::kSteepWindow)
       failed = steep_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
     else if constexpr (kIsSteep)
@@ -256,7 +266,6 @@ int failures_of_windows() { return window_failures; }
 
 int left_out() { return stages_left_out; }
 
-// Whether engines go on with pairs for which robust would be faster.
 void set_patient(bool patient) { is_patient = patient; }
 
 }  // extern "C"

@@ -1,0 +1,64 @@
+"""CUDA kernels in many orders of events, which only an emulated GPU can choose (tests/emulation), and what it tells of
+kernels that do wrong. Other tests of CUDA kernels run on it too, where there is no GPU, in one order each.
+"""
+
+import ctypes
+
+import numpy as np
+import pytest
+import torch
+from cases import EMULATED, GPU, KernelCase, assert_values_close, normal, numpy64, run
+
+from torchsoftdtw import soft_dtw
+
+pytestmark = [
+    pytest.mark.emulated,
+    pytest.mark.skipif(EMULATED == "none", reason="needs an emulated GPU: a C++ compiler, no GPU, PyTorch 2.9 or later"),
+]
+WRONG = {
+    "waits for nobody": "threads wait for ever: block 0",
+    "waits at a barrier that others pass": "all threads wait for each other",
+    "parts": "lanes of a warp meet in different functions",
+    "uses a gate that was not started": "an mbarrier was not started",
+    "takes all memory": "a block has no more shared memory",
+}
+# Kernel, rows per thread, batch, n, m, dim. Several strips and blocks, and of every kind of block that tiled has.
+SHAPES = [
+    ("stencil", 2, 600, 1, 1),
+    ("stencil", 1, 500, 300, 3),
+    ("tiled", 3, 180, 150, 1),
+    ("tiled", 1, 700, 420, 1),  # from both ends
+    ("tiled", 1, 500, 300, 3),
+    ("tiled", 1, 1200, 400, 8),
+    ("tiled", 1, 700, 200, 12),
+    ("tiled", 1, 420, 150, 20),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_kernel_that_does_wrong_is_told_of(gpu, wrong):
+    gpu.failure_of.restype = ctypes.c_char_p
+    assert gpu.failure_of(list(WRONG).index(wrong)).decode().startswith(WRONG[wrong])
+
+
+@pytest.mark.parametrize("resident", [1, 2, 4])
+@pytest.mark.parametrize(("name", "batch", "n", "m", "dim"), SHAPES)
+def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, resident):
+    """Nor lets warps wait for ever: once one that rebuilds waited for costs that had been overwritten before it looked."""
+    kernel = KernelCase(GPU, name)
+    x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
+    expected = run(KernelCase("cpu", "cpu"), x.double(), y.double(), float(dim))
+    first = None
+    try:
+        for seed in range(3):
+            gpu.set_order(seed, resident)
+            actual = run(kernel, x, y, float(dim))
+            alone = numpy64(soft_dtw(x, y, float(dim), kernel=name))
+            assert_values_close(alone, actual[0], torch.float32, float(dim))
+            first = first or actual
+            assert all(np.array_equal(a, b) for a, b in zip(actual, first, strict=True)), seed
+    finally:
+        gpu.set_order(0, 2)
+    assert_values_close(first[0], expected[0], torch.float32, float(dim))
+    for got, wanted in zip(first[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
