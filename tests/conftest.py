@@ -32,9 +32,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def emulated_gpu(tmp_path_factory):
-    gpu = EmulatedGPU(once(tmp_path_factory, "kernels", build_kernels))
-    yield gpu
-    gpu.close()
+    return EmulatedGPU(once(tmp_path_factory, "kernels", build_kernels))
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +43,8 @@ def gpu(request):
         yield None
         return
     emulated = request.getfixturevalue("emulated_gpu")
-    emulated.takes_every_op = marker.kwargs.get("every_op", False)
-    yield emulated
-    emulated.takes_every_op = False
+    with emulated.behind_the_package(marker.kwargs.get("every_op", False)):
+        yield emulated
 
 
 def takes_long(item):

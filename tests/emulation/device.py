@@ -1,10 +1,12 @@
 """The emulated GPU in the place of a CUDA device: a CUDA kernel that is asked for by name takes tensors of the CPU."""
 
+import contextlib
 import ctypes
+import warnings
 
 import torch
 
-from torchsoftdtw import selection
+from torchsoftdtw import repeats, selection
 
 CUDA = torch.device("cuda", 0)
 OPS = {
@@ -19,36 +21,41 @@ CAN_EMULATE = hasattr(torch.library, "get_kernel")
 
 
 class EmulatedGPU:
-    """The ops of a library that build_kernels() has built, behind those of the package until close() is called."""
+    """The ops of a library that build_kernels() has built."""
 
     def __init__(self, library):
         torch.ops.load_library(library)
         functions = ctypes.CDLL(str(library))
         self.set_order, self.failure_of = functions.set_order, functions.failure_of
-        self.takes_every_op = False  # also those that name no kernel, or "auto"
-        self._plan = selection.plan
-        self._library = torch.library.Library("torchsoftdtw", "IMPL")
-        for names_kernel, names in OPS.items():
-            for name in names:
-                self._library.impl(name, self._router(name, names_kernel), "CPU", with_keyset=True)
-        selection.plan = self._choose
 
-    def close(self):
-        selection.plan = self._plan
-        self._library._destroy()
+    @contextlib.contextmanager
+    def behind_the_package(self, every_op):
+        """Its ops in the place of the CPU's; `every_op`: also of those that name no kernel, and for "auto"."""
+        plan, known = selection.plan, repeats.known
 
-    def _router(self, name, names_kernel):
-        plain = torch.library.get_kernel(f"torchsoftdtw::{name}", "CPU")
-        emulated = getattr(torch.ops.torchsoftdtw_emulated, name)
+        def choose(kernel, n, m, batch, dim, dtype, device, *rest):
+            on_cuda = kernel in selection.CUDA_KERNELS or (every_op and kernel == "auto")
+            return plan(kernel, n, m, batch, dim, dtype, CUDA if on_cuda and device.type == "cpu" else device, *rest)
 
-        def op(keys, *inputs):
-            of_cuda = any(each in selection.CUDA_KERNELS for each in inputs[-6:] if isinstance(each, str))
-            takes = of_cuda if names_kernel else self.takes_every_op
-            return emulated(*inputs) if takes else plain.call_boxed(keys, *inputs)
+        with torch.library._scoped_library("torchsoftdtw", "IMPL") as library, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="(?s).*only once for all operators")
+            for names_kernel, names in OPS.items():
+                for name in names:
+                    if names_kernel or every_op:
+                        library.impl(name, _router(name, names_kernel), "CPU", with_keyset=True)
+            selection.plan, repeats.known = choose, {}
+            try:
+                yield
+            finally:
+                selection.plan, repeats.known = plan, known
 
-        return op
 
-    def _choose(self, kernel, n, m, batch, dim, dtype, device, *rest):
-        on_cuda = kernel in selection.CUDA_KERNELS or (self.takes_every_op and kernel == "auto")
-        on_cuda = on_cuda and device.type == "cpu"
-        return self._plan(kernel, n, m, batch, dim, dtype, CUDA if on_cuda else device, *rest)
+def _router(name, names_kernel):
+    plain = torch.library.get_kernel(f"torchsoftdtw::{name}", "CPU")
+    emulated = getattr(torch.ops.torchsoftdtw_emulated, name)
+
+    def op(keys, *inputs):
+        is_plain = names_kernel and not any(each in selection.CUDA_KERNELS for each in inputs if isinstance(each, str))
+        return plain.call_boxed(keys, *inputs) if is_plain else emulated(*inputs)
+
+    return op
