@@ -10,7 +10,9 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import normal, numpy64, run, run_from_cost
+from cases import assert_values_close, normal, numpy64, run, run_from_cost
+
+from torchsoftdtw import soft_dtw
 
 GAMMAS = [1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 10.0, 1e3]
 
@@ -100,6 +102,18 @@ def test_huge_costs_are_right_or_visibly_not_finite(template, gamma, height):
     if np.isfinite(value[0]):
         np.testing.assert_allclose(value, expected, rtol=1e-5)
         assert np.isfinite(grad_x).all() and np.isfinite(grad_y).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 916), (1, 6000), (6000, 1), (2, 1400), (5, 3000)])
+def test_many_equal_costs_far_below_gamma(kernel, n, m):
+    """Every step rounds in the same direction, and the value is small."""
+    if kernel.name in ("stencil", "tiled"):
+        pytest.skip("off by up to 3e-8 gamma a step, as docs/gamma.md says")
+    for cost in 10.0 ** np.arange(-7, 0, 0.5):
+        x, y = torch.zeros(1, n, 1), torch.full((1, m, 1), cost**0.5)
+        expected = soft_dtw(x.double(), y.double())
+        actual = soft_dtw(x.to(kernel.device), y.to(kernel.device), kernel=kernel.name)
+        assert_values_close(numpy64(actual), numpy64(expected), torch.float32, 1.0)
 
 
 def test_value_falls_below_dtw_by_less_than_the_number_of_paths_allows(kernel):

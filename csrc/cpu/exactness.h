@@ -23,8 +23,13 @@
 //
 // Negative costs, which only a cost matrix can have: the chain may fall by 16 times the most negative cost, which keeps it
 // above 2^23 if that is above -2^18; the second argument does not hold, so nothing may be lost.
+//
+// s is rounded in every step, by 2^-24 or so, and where costs are equal always in the same direction: 6e-8 gamma (N + M) in all.
+// That is nothing beside a value of some 1e-2 gamma (N + M) and more. Below, as in tables of few rows and many small costs, or
+// where the costs and the number of paths all but cancel, the value would have lost digits.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace softdtw {
@@ -33,6 +38,8 @@ namespace cpu {
 constexpr float kExactLimit = 8388608.0f;        // 2^23
 constexpr double kMostNegativeCost = -262144.0;  // -2^18
 constexpr int64_t kLongestWithLosses = 1 << 20;  // N + M
+constexpr int64_t kMostRoundedSteps = 160;       // N + M, up to which a value of any size keeps 1e-5 gamma
+constexpr double kLeastPerStep = 1e-2;
 constexpr double kNothingLost = __builtin_inf();
 
 // What the sweeps of a pair tell of it, in units of gamma ln 2.
@@ -44,6 +51,7 @@ struct Range {
 // Whether float32 gave the right result. An infinite one may be finite in double, whose costs reach further.
 inline bool sound(const Range& range, double total, int64_t length) {
   if (range.least_cost < kMostNegativeCost || total == __builtin_inf()) return false;
+  if (length > kMostRoundedSteps && std::abs(total) < kLeastPerStep * double(length)) return false;
   if (range.least_lost == kNothingLost) return true;
   const bool harmless = range.least_lost > 2 * (total > 0 ? total : 0) + 8.0 * double(length) + 1024;
   return range.least_cost >= 0 && length <= kLongestWithLosses && harmless;
