@@ -11,8 +11,8 @@ from emulation.device import CAN_EMULATE
 
 from torchsoftdtw import soft_dtw, soft_dtw_from_cost
 
-# Where there is no GPU, tests of CUDA kernels run on an emulated one, which takes tensors of the CPU: one in eight of those
-# that do not take long there, or, as EMULATED_GPU says, all or none.
+# Where there is no GPU, tests of CUDA kernels run on an emulated one, which takes tensors of the CPU: one in twelve of
+# those that do not take long there, or all or none, as EMULATED_GPU says.
 EMULATED = os.environ.get("EMULATED_GPU", "some")
 if EMULATED not in ("all", "some", "none"):
     raise ValueError(f"EMULATED_GPU: expected all, some or none, got {EMULATED!r}")
