@@ -2,7 +2,6 @@
 # PyTorch and the rest, or on a machine that cannot download anything: `make test PYTHON=python3 VENV=`.
 PYTHON ?= python3
 VENV ?= .venv
-export TORCH_CUDA_ARCH_LIST ?= 9.0
 
 SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 ARGS ?=

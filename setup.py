@@ -4,23 +4,34 @@ Both use LibTorch's stable ABI, so one binary serves every later PyTorch and Pyt
 torch.ops.load_library and are no Python modules. Environment:
 
     TORCHSOFTDTW_BUILD_CUDA  0: leave the CUDA library out; 1: fail where nvcc is missing
-    TORCH_CUDA_ARCH_LIST     the architectures to compile for, as everywhere in PyTorch ("9.0", "8.0;9.0+PTX")
+    TORCHSOFTDTW_LINEINFO    1: kernels know their lines, for profilers and compute-sanitizer; they compile longer
+    TORCH_CUDA_ARCH_LIST     the architectures to compile for, as everywhere in PyTorch ("9.0", "8.0;9.0+PTX");
+                             those of the GPUs that are present by default, 9.0+PTX where there is none
     CUDA_HOME, CXX, MAX_JOBS as usual
+
+`setup.py archs` compiles the kernels for every architecture that they are meant for, as a check.
 """
 
-import json
+import importlib.util
 import os
 import shutil
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
+import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-OBJECTS = ROOT / "build" / "objects"  # one place for every way to build, so that none starts anew
-DEFAULT_CUDA_ARCHITECTURES = "8.0;8.6;8.9;9.0+PTX"
+sys.path.insert(0, str(ROOT))
+
+from build_support import architectures  # noqa: E402
+from build_support.compilation import compile_all, link, run, tasks  # noqa: E402
+
+OBJECTS = Path("build") / "objects"  # one place for every way to build, so that none starts anew
+SOURCES = {
+    "torchsoftdtw._cpu": ["csrc/*.cpp", "csrc/binding/**/*.cpp", "csrc/cpu/**/*.cpp", "csrc/cuda/select/**/*.cpp"],
+    "torchsoftdtw._cuda": ["csrc/cuda/**/*.cpp", "csrc/cuda/**/*.cu"],
+}
 DEFINES = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-DPy_LIMITED_API=0x030A0000"]
 HOST_FLAGS = [
     "-O3",
@@ -34,7 +45,7 @@ HOST_FLAGS = [
     "-Wno-uninitialized",  # GCC 12 warns of its own AVX-512 header
     "-Wno-maybe-uninitialized",
 ]
-NVCC_FLAGS = ["-O3", "-std=c++17", "--expt-relaxed-constexpr", "-lineinfo", "-DUSE_CUDA"]
+NVCC_FLAGS = ["-O3", "-std=c++17", "--expt-relaxed-constexpr", "-DUSE_CUDA"]
 NVCC_HOST_FLAGS = ["-fPIC", "-fvisibility=hidden"]
 FROM_LIBTORCH_CUDA = ["aoti_torch_get_current_cuda_stream"]
 
@@ -47,127 +58,124 @@ def find_nvcc():
     return shutil.which("nvcc")
 
 
-def cuda_architectures():
-    """nvcc's -gencode flags."""
-    import torch
-
-    listed = os.environ.get("TORCH_CUDA_ARCH_LIST", "").strip()
-    if not listed and torch.cuda.is_available():
-        present = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}
-        listed = ";".join(f"{major}.{minor}" for major, minor in sorted(present))
-    flags = []
-    for name in (listed or DEFAULT_CUDA_ARCHITECTURES).replace(";", " ").split():
-        number = name.removesuffix("+PTX").replace(".", "")
-        flags += ["-gencode", f"arch=compute_{number},code=sm_{number}"]
-        if name.endswith("+PTX"):
-            flags += ["-gencode", f"arch=compute_{number},code=compute_{number}"]
-    return flags
+def host_compiler():
+    return os.environ.get("CXX", "c++").split()
 
 
-def modified(path):
-    """When a file was last written; never, where there is none."""
-    return Path(path).stat().st_mtime if Path(path).exists() else float("-inf")
+def nvcc():
+    return [find_nvcc(), "-ccbin", host_compiler()[0]]
 
 
-def note(target):
-    """The file beside an object file that holds the command it came from."""
-    return Path(f"{target}.command")
+def torch_folder():
+    """PyTorch's folder, found without the seconds that its import takes."""
+    return Path(importlib.util.find_spec("torch").origin).parent
 
 
-def written(target):
-    return json.loads(note(target).read_text()) if note(target).exists() else None
+def include_flags():
+    return [*DEFINES, "-Icsrc", "-isystem", str(torch_folder() / "include")]
+
+
+def cuda_compiler(stage, names):
+    """nvcc up to a stage, for the architectures of these names."""
+    lines = ["-lineinfo"] if os.environ.get("TORCHSOFTDTW_LINEINFO", "") == "1" else []
+    options = ["-Xcompiler", ",".join(NVCC_HOST_FLAGS), *architectures.gencode(names)]
+    return [*nvcc(), stage, *NVCC_FLAGS, *lines, *options, *include_flags()]
+
+
+def sources(library):
+    found = {path for pattern in SOURCES[library] for path in ROOT.glob(pattern)}
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def jobs():
+    return int(os.environ.get("MAX_JOBS") or len(os.sched_getaffinity(0)))
 
 
 def extensions():
-    # Paths relative to setup.py, as setuptools wants them. Headers are listed so that a change of one rebuilds.
-    def extension(name, sources, folder):
-        files = sorted(str(path.relative_to(ROOT)) for pattern in sources for path in ROOT.glob(pattern))
-        headers = [p for p in [*ROOT.glob("csrc/*.h"), *ROOT.glob(f"{folder}/*")] if p.suffix in (".h", ".cuh")]
-        depends = [*sorted(str(path.relative_to(ROOT)) for path in headers), "setup.py"]
-        return Extension(name, files, depends=depends, language="c++", py_limited_api=True)
-
-    cpu = extension("torchsoftdtw._cpu", ["csrc/ops.cpp", "csrc/cpu/*.cpp"], "csrc/cpu")
+    # Paths relative to setup.py, as setuptools wants them.
+    names = ["torchsoftdtw._cpu"]
     wanted = os.environ.get("TORCHSOFTDTW_BUILD_CUDA", "")
-    if wanted == "0":
-        return [cpu]
-    if find_nvcc() is None:
-        if wanted == "1":
-            raise SystemExit("nvcc not found, and TORCHSOFTDTW_BUILD_CUDA=1 asks for the CUDA part")
-        return [cpu]
-    return [cpu, extension("torchsoftdtw._cuda", ["csrc/cuda/*.cpp", "csrc/cuda/*.cu"], "csrc/cuda")]
+    if wanted != "0" and find_nvcc() is not None:
+        names.append("torchsoftdtw._cuda")
+    elif wanted == "1":
+        raise SystemExit("nvcc not found, and TORCHSOFTDTW_BUILD_CUDA=1 asks for the CUDA part")
+    return [Extension(name, sources(name), language="c++", py_limited_api=True) for name in names]
+
+
+def link_cpu(objects, output):
+    libraries = [f"-L{torch_folder() / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,-z,defs"]
+    return [*host_compiler(), "-shared", *objects, "-o", output, *libraries]
+
+
+def link_cuda(objects, output):
+    libraries = [f"-L{stub_of_libtorch_cuda().parent}", f"-L{torch_folder() / 'lib'}", "-ltorch_cuda", "-ltorch_cpu"]
+    linker_flags = ["-Xlinker", "--no-as-needed", "-Xlinker", "-z", "-Xlinker", "defs"]
+    libraries += ["-lrt", "-ldl", "-lpthread"]
+    return [*nvcc(), "-shared", "-cudart", "static", *linker_flags, *objects, "-o", output, *libraries]
+
+
+def stub_of_libtorch_cuda():
+    """What the link goes against: libtorch_cuda supplies the current stream, and PyTorch for the CPU lacks it.
+
+    At run time the loader finds the real one, which PyTorch for CUDA has loaded by then.
+    """
+    stub = ROOT / OBJECTS / "stub" / "libtorch_cuda.so"
+    source = stub.with_suffix(".cpp")
+    text = "".join(f'extern "C" void {name}() {{}}\n' for name in FROM_LIBTORCH_CUDA)
+    if not stub.exists() or source.read_text() != text:
+        stub.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
+        run([*host_compiler(), "-shared", "-fPIC", str(source), "-o", str(stub), f"-Wl,-soname,{stub.name}"], ROOT)
+    return stub
 
 
 class BuildLibraries(build_ext):
-    """Compiles file by file, as many at once as MAX_JOBS says, and only what has changed."""
+    """Compiles what has changed, of both libraries at once, as many files at a time as MAX_JOBS says."""
 
     def run(self):
         if find_nvcc() is None:
             print("nvcc not found: building the CPU part only", flush=True)
         super().run()
 
-    def build_extension(self, ext):
-        import torch
+    def build_extensions(self):
+        made = {ext.name: self.tasks(ext) for ext in self.extensions}
+        compile_all([task for library in made.values() for task in library], jobs(), self.force)
+        for name, library in made.items():
+            objects, output = [task.target for task in library], self.get_ext_fullpath(name)
+            Path(output).parent.mkdir(parents=True, exist_ok=True)
+            command = (link_cuda if name.endswith("._cuda") else link_cpu)(objects, output)
+            link(command, objects, output, ROOT, OBJECTS / "linked")
 
-        torch_root = Path(torch.__file__).parent
-        self.torch_flags = [*DEFINES, "-isystem", str(torch_root / "include")]
-        self.torch_library_folder = str(torch_root / "lib")
-        output = self.get_ext_fullpath(ext.name)
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
-        OBJECTS.mkdir(parents=True, exist_ok=True)
+    def tasks(self, ext):
         if ext.name.endswith("._cuda"):
-            flags = [*NVCC_FLAGS, "-Xcompiler", ",".join(NVCC_HOST_FLAGS), *cuda_architectures()]
-            compiler, link = [*self.nvcc(), *flags], self.link_cuda
+            compiler = cuda_compiler("-c", architectures.chosen(find_nvcc()))
         else:
-            compiler, link = [*self.host_compiler(), *HOST_FLAGS], self.link_cpu
-        headers = max(modified(path) for path in ext.depends)
-        objects, commands = [], []
-        for source in ext.sources:
-            target = OBJECTS / (ext.name + "." + Path(source).name + ".o")
-            objects.append(str(target))
-            command = [*compiler, *self.torch_flags, "-c", source, "-o", str(target)]
-            unchanged = modified(target) >= max(headers, modified(source)) and written(target) == command
-            if self.force or not unchanged:
-                commands.append((command, target))
-        jobs = int(os.environ.get("MAX_JOBS") or os.cpu_count() or 1)
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            list(pool.map(lambda item: self.compile(*item), commands))
-        if modified(output) < max(modified(path) for path in objects):
-            link(objects, output)
+            compiler = [*host_compiler(), "-c", *HOST_FLAGS, *include_flags()]
+        return tasks(ROOT, OBJECTS / ext.name, ext.sources, compiler)
 
-    def compile(self, command, target):
-        self.call(command)
-        note(target).write_text(json.dumps(command))
 
-    def link_cpu(self, objects, output):
-        libraries = [f"-L{self.torch_library_folder}", "-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,-z,defs"]
-        self.call([*self.host_compiler(), "-shared", *objects, "-o", output, *libraries])
+class CompileArchitectures(Command):
+    """Compiles every kernel for each architecture that it is meant for, as far as nvcc knows it. Nothing is linked."""
 
-    def link_cuda(self, objects, output):
-        # libtorch_cuda supplies the current stream. PyTorch for the CPU lacks it, so the link goes against a stub of that
-        # name; at run time the loader finds the real one, which PyTorch for CUDA has loaded by then.
-        stub = OBJECTS / "stub" / "libtorch_cuda.so"
-        stub.parent.mkdir(parents=True, exist_ok=True)
-        source = stub.with_suffix(".cpp")
-        source.write_text("".join(f'extern "C" void {name}() {{}}\n' for name in FROM_LIBTORCH_CUDA))
-        self.call([*self.host_compiler(), "-shared", "-fPIC", str(source), "-o", str(stub), f"-Wl,-soname,{stub.name}"])
-        libraries = [f"-L{stub.parent}", f"-L{self.torch_library_folder}", "-ltorch_cuda", "-ltorch_cpu"]
-        linker_flags = ["-Xlinker", "--no-as-needed", "-Xlinker", "-z", "-Xlinker", "defs"]
-        libraries += ["-lrt", "-ldl", "-lpthread"]
-        self.call([*self.nvcc(), "-shared", "-cudart", "static", *linker_flags, *objects, "-o", output, *libraries])
+    user_options = ()
 
-    def nvcc(self):
-        return [find_nvcc(), "-ccbin", self.host_compiler()[0]]
+    def initialize_options(self):
+        pass
 
-    def host_compiler(self):
-        return os.environ.get("CXX", "c++").split()
+    def finalize_options(self):
+        pass
 
-    def call(self, command):
-        print(" ".join(command), flush=True)
-        subprocess.run(command, check=True, cwd=ROOT)
+    def run(self):
+        if find_nvcc() is None:
+            raise SystemExit("nvcc not found")
+        names = architectures.listed() or architectures.every(architectures.known_to(find_nvcc()))
+        kernels = [path for path in sources("torchsoftdtw._cuda") if path.endswith(".cu")]
+        compile_all(tasks(ROOT, OBJECTS / "archs", kernels, cuda_compiler("-fatbin", names)), jobs())
+        print(f"{len(kernels)} files compile for {', '.join(names)}", flush=True)
 
 
 setup(
     ext_modules=extensions(),
-    cmdclass={"build_ext": BuildLibraries},
+    cmdclass={"build_ext": BuildLibraries, "archs": CompileArchitectures},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )
