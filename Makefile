@@ -6,17 +6,14 @@ VENV ?= .venv
 SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 ARGS ?=
 
-.PHONY: test demo bench docs lint format build dist clean
+.PHONY: test demo bench docs lint format build archs dist clean
 
 ifeq ($(VENV),)
 RUN := PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
 BIN :=
-build:
-	$(PYTHON) setup.py --quiet build_ext --inplace
 else
 RUN := $(VENV)/bin/python
 BIN := $(VENV)/bin/
-build: $(VENV)/package.stamp
 
 # PyTorch comes first and pinned: an open range would resolve to whatever is newest, gigabytes at a time.
 $(VENV)/torch.stamp: constraints.txt
@@ -25,7 +22,7 @@ $(VENV)/torch.stamp: constraints.txt
 	$(RUN) -m pip install --quiet -c constraints.txt "setuptools>=77" wheel
 	touch $@
 
-$(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(SOURCES)
+$(VENV)/package.stamp: $(VENV)/torch.stamp setup.py pyproject.toml $(wildcard build_support/*.py)
 	$(RUN) setup.py --quiet build_ext --inplace
 	$(RUN) -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[test,dev,examples,bench]"
 	touch $@
@@ -34,6 +31,14 @@ $(VENV)/docs.stamp: $(VENV)/package.stamp
 	$(RUN) -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[docs]"
 	touch $@
 endif
+
+# setup.py knows best what is out of date; where nothing is, it takes a fraction of a second.
+build: $(if $(VENV),$(VENV)/package.stamp)
+	$(RUN) setup.py --quiet build_ext --inplace
+
+# Whether the kernels compile for all the GPUs that they are meant for. Minutes.
+archs: $(if $(VENV),$(VENV)/torch.stamp)
+	$(RUN) setup.py --quiet archs
 
 # With pytest-xdist, in as many processes as JOBS says. worksteal leaves the tests of a file to one process as long as it
 # can, and with them what they share: what numba compiles, the oracle's answers, networks that were trained.

@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -157,7 +158,7 @@ class BuildLibraries(build_ext):
 class CompileArchitectures(Command):
     """Compiles every kernel for each architecture that it is meant for, as far as nvcc knows it. Nothing is linked."""
 
-    user_options = ()
+    user_options: ClassVar[list] = []
 
     def initialize_options(self):
         pass
