@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import bench_kernels
 import common
+import data_kinds
 import torch
 from tqdm import tqdm
 
 import torchsoftdtw
 from torchsoftdtw import selection
 
-# batch x length x dim, or series x length x dim for all pairs of a set; then what differs from float32, gamma 1, forward
-# and backward.
+# batch x length x dim, or series x length x dim for all pairs of a set; then what differs from unit noise, float32,
+# gamma 1, forward and backward.
 JOBS = (
     "4096x512x1",
     "4096x100x1",
@@ -32,6 +33,14 @@ JOBS = (
     "4096x512x1/float64",
     "4096x512x1/gamma=0.1",
     "4096x512x1/gamma=0.01",
+    "4096x512x1/gamma=0.3",
+    "4096x512x1/walks",
+    "4096x512x1/sines",
+    "4096x512x1/steps",
+    "4096x512x1/smoothed",
+    "4096x512x1/smoothed/gamma=0.3",
+    "1024x1024x4/float64",
+    "512x1024x4/float64",
 )
 LONG_JOBS = ("1x1048576x1/forward",)
 LONG_CELLS = 1 << 36  # from which three calls are enough
@@ -48,6 +57,7 @@ class Job(NamedTuple):
     dtype: str = "float32"
     gamma: float = 1.0
     backward: bool = True
+    kind: str = "noise"
     pairs: bool = False  # all pairs of `batch` series
 
     @property
@@ -68,6 +78,8 @@ def parse_job(text):
                 job = job._replace(gamma=float(extra.removeprefix("gamma=")))
             elif extra in ("float32", "float64"):
                 job = job._replace(dtype=extra)
+            elif extra in data_kinds.KINDS:
+                job = job._replace(kind=extra)
             elif extra == "forward":
                 job = job._replace(backward=False)
             elif extra == "pairs":
@@ -75,7 +87,7 @@ def parse_job(text):
             else:
                 raise ValueError
     except (TypeError, ValueError):
-        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G], got {text!r}"
+        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G][/KIND], got {text!r}"
         raise argparse.ArgumentTypeError(message) from None
     return job
 
@@ -83,7 +95,7 @@ def parse_job(text):
 def series_of(job, device):
     """x and y (count, length, dim), and the set that their pairs come from, if they are all pairs of a set."""
     dtype = common.DTYPES[job.dtype]
-    x, y = common.random_pairs(job.batch, job.length, job.length, job.dim, dtype, device)
+    x, y = data_kinds.pairs(job.kind, job.batch, job.length, job.dim, dtype, device)
     if not job.pairs:
         return x, y, None
     return x.repeat_interleave(job.batch, 0), x.repeat(job.batch, 1, 1), x
@@ -244,9 +256,9 @@ def main():
         for job in progress:
             progress.set_description(job.text)
             rows.append(measure(job, options, device))
-    print(f"{common.describe_device(device)['name']}; float32 and gamma 1 where the shape does not say otherwise\n")
+    print(f"{common.describe_device(device)['name']}; unit noise, float32, gamma 1 unless the shape says otherwise\n")
     print(show(rows))
-    settings = {"data": "random unit normal", "repeats": options.repeats}
+    settings = {"repeats": options.repeats}
     print(f"\nrecord: {common.write_record('shapes', device, settings, rows, options.output, options.commit)}")
 
 

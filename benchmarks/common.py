@@ -43,14 +43,6 @@ def resolve_device(name):
     return device
 
 
-def random_pairs(batch, n, m, dim, dtype, device, seed=0):
-    """Unit normal series x (batch, n, dim) and y (batch, m, dim), the same on every device."""
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(batch, n, dim, generator=generator).to(device, dtype)
-    y = torch.randn(batch, m, dim, generator=generator).to(device, dtype)
-    return x, y
-
-
 def read_ucr(path):
     """Labels and series (P, N) of a UCR text file: one series a line, label first, split by commas, tabs or spaces."""
     rows = []

@@ -8,7 +8,7 @@ each dimension of a series has mean 0 and variance 1 over time (a constant one i
     sines      a random phase and a random frequency of 1 to 8 waves a series, with 5 % noise
     steps      8 jumps at random places to unit normal levels, with 5 % noise
     smoothed   means of noise over windows of 21
-    real       series of real_series.npz; x and y of a pair are of one data set. `real/NAME` takes that set alone.
+    real       series of real_series.npz; x and y of a pair are of one data set. `real:NAME` takes that set alone.
 """
 
 import functools
@@ -34,13 +34,13 @@ MOST_STRETCHED = 4  # times its own length, a real series
 def pairs(kind, batch, length, dim=1, dtype=torch.float32, device="cpu", seed=0):
     """x and y (batch, length, dim) of a kind. ValueError for one that is unknown."""
     generator = torch.Generator().manual_seed(seed)
-    name, _, data_set = kind.partition("/")
+    name, _, data_set = kind.partition(":")
     if name == "real":
         x, y = _real_pairs(data_set, batch, length, dim, generator)
     elif kind in SYNTHETIC:
         x, y = (_SYNTHETIC[kind](batch, length, dim, generator) for _ in range(2))
     else:
-        raise ValueError(f"kind: expected one of {', '.join(KINDS)} or real/NAME, got {kind!r}")
+        raise ValueError(f"kind: expected one of {', '.join(KINDS)} or real:NAME, got {kind!r}")
     return x.to(device, dtype), y.to(device, dtype)
 
 
@@ -113,7 +113,7 @@ def _real_pairs(data_set, batch, length, dim, generator):
     have several."""
     sets = real_sets()
     if data_set and data_set not in sets:
-        raise ValueError(f"kind: expected real or real/ and one of {', '.join(sets)}, got {data_set!r}")
+        raise ValueError(f"kind: expected real or real: and one of {', '.join(sets)}, got {data_set!r}")
     names = [data_set] if data_set else [name for name, series in sets.items() if (series.shape[2] > 1) == (dim > 1)]
     drawn = torch.randint(len(names), (batch,), generator=generator)
     x, y = (torch.empty(batch, length, dim, dtype=torch.float64) for _ in range(2))

@@ -13,7 +13,7 @@ sys.path.append(str(BENCHMARKS))
 import data_kinds  # noqa: E402
 
 SETS = tuple(data_kinds.real_sets())
-EVERY_KIND = (*data_kinds.KINDS, *(f"real/{name}" for name in SETS))
+EVERY_KIND = (*data_kinds.KINDS, *(f"real:{name}" for name in SETS))
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
@@ -114,7 +114,7 @@ def test_both_series_of_a_pair_are_of_one_real_set_and_every_set_takes_part():
 def test_a_real_series_is_stretched_and_then_others_follow():
     series = data_kinds.real_sets()["ItalyPowerDemand"].double()
     own = series.shape[1]
-    x, _ = data_kinds.pairs("real/ItalyPowerDemand", 20, 1 + 3 * (own - 1), 1, torch.float64)
+    x, _ = data_kinds.pairs("real:ItalyPowerDemand", 20, 1 + 3 * (own - 1), 1, torch.float64)
     at_samples = data_kinds.z_normalised(x[:, ::3])[..., 0]  # two of three lie between samples
     distances = torch.cdist(at_samples, data_kinds.z_normalised(series)[..., 0])
     assert distances.amin(1).max() < 1e-5
@@ -122,7 +122,7 @@ def test_a_real_series_is_stretched_and_then_others_follow():
     assert middle < 1e-6
 
     longest = data_kinds.MOST_STRETCHED * own
-    x, _ = data_kinds.pairs("real/ItalyPowerDemand", 20, 2 * longest, 1, torch.float64)
+    x, _ = data_kinds.pairs("real:ItalyPowerDemand", 20, 2 * longest, 1, torch.float64)
     halves = [data_kinds.z_normalised(half)[..., 0] for half in (x[:, :longest], x[:, longest:])]
     stretched = torch.nn.functional.interpolate(
         series.transpose(1, 2), size=longest, mode="linear", align_corners=True
@@ -135,8 +135,8 @@ def test_a_real_series_is_stretched_and_then_others_follow():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"kind: expected one of .*, got 'waves'"):
         data_kinds.pairs("waves", 1, 10)
-    with pytest.raises(ValueError, match=r"kind: expected real or real/ and one of .*, got 'Nothing'"):
-        data_kinds.pairs("real/Nothing", 1, 10)
+    with pytest.raises(ValueError, match=r"kind: expected real or real: and one of .*, got 'Nothing'"):
+        data_kinds.pairs("real:Nothing", 1, 10)
 
 
 def test_real_series_are_one_small_file_that_needs_no_package_of_data_sets():
