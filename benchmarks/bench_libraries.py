@@ -124,17 +124,9 @@ def show(rows, statistic):
     return common.markdown_table(header, lines)
 
 
-def parse_shape(text):
-    try:
-        batch, length, dim = map(int, text.split("x"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected BATCHxLENGTHxDIM, got {text!r}") from None
-    return batch, length, dim
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", type=parse_shape, nargs="+", help="such as 32x512x64")
+    parser.add_argument("--shapes", type=common.parse_shape, nargs="+", help="such as 32x512x64")
     parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--gamma", type=float, default=1.0)
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
@@ -175,7 +167,7 @@ def main():
     options = parse_arguments()
     set_threads(options.threads or torch.get_num_threads())
     device = common.resolve_device(options.device)
-    shapes = options.shapes or [parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
+    shapes = options.shapes or [common.parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
     found = libraries(options, device)
     rows = []
     with tqdm(total=len(shapes) * len(found) * options.rounds) as progress:

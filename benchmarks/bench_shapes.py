@@ -10,6 +10,7 @@ from typing import NamedTuple
 import bench_kernels
 import common
 import data_kinds
+import reference
 import torch
 from tqdm import tqdm
 
@@ -44,7 +45,6 @@ JOBS = (
 )
 LONG_JOBS = ("1x1048576x1/forward",)
 LONG_CELLS = 1 << 36  # from which three calls are enough
-CHECKED_CELLS = 1 << 26  # of the pairs whose gradients are compared: the plain kernel saves 24 bytes for each
 CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
 VALUE_ERROR, GRADIENT_ERROR = 1e-5, 1e-3  # that a row may have
 
@@ -102,36 +102,15 @@ def series_of(job, device):
 
 
 def errors(job, function, x, y):
-    """What a row says of its error: of values relative to the larger of |value| and gamma, of gradients relative to the
-    largest entry of a pair, both against the plainest kernel in float64. AssertionError where one is too large."""
+    """What a row says of its error, against the plainest kernel in float64. AssertionError where one is too large."""
     plain = "diagonal" if x.is_cuda else "cpu"
     length = min(job.length, CHECKED_LENGTH)
-    x, y = x[:, :length].contiguous(), y[:, :length].contiguous()
-    most = max(1, CHECKED_CELLS // length**2)
-    some = torch.linspace(0, job.count - 1, min(job.count, most), device=x.device).long()
 
-    def results(function, x, y):
-        if not job.backward:
-            with torch.no_grad():
-                return (function(x, y),)
-        return common.with_gradients(function, x.clone().requires_grad_(), y.clone().requires_grad_())()
+    def exact(x, y):
+        return torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain)
 
-    got = [result[some].double() for result in results(function, x, y)]
-    exact = [z[some].double() for z in (x, y)]
-    want = results(lambda x, y: torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain), *exact)
-    values = [got[0]]
-    if job.backward:  # without gradients it may be another kernel's
-        with torch.no_grad():
-            values.append(function(x, y)[some].double())
-    found = {
-        "checked_pairs": len(some),
-        "checked_length": length,
-        "value_error": ((torch.stack(values) - want[0]).abs() / want[0].abs().clamp(min=job.gamma)).max().item(),
-    }
-    if job.backward:
-        found["gradient_error"] = max(
-            ((g - w).abs().amax((1, 2)) / w.abs().amax((1, 2))).max().item() for g, w in zip(got[1:], want[1:], strict=True)
-        )
+    found = {"checked_length": length}
+    found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], job.gamma, job.backward)
     for what, most in (("value_error", VALUE_ERROR), ("gradient_error", GRADIENT_ERROR)):
         if not found.get(what, 0) <= most:  # NaN fails too
             raise AssertionError(f"{job.text}: {what} is {found[what]:.3g}, more than {most:g}")

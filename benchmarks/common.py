@@ -1,5 +1,6 @@
 """What the benchmarks share: inputs, timing, peak memory, tables and records."""
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -41,6 +42,15 @@ def resolve_device(name):
         torch.cuda.set_device(device.index or 0)
         device = torch.device("cuda", torch.cuda.current_device())
     return device
+
+
+def parse_shape(text):
+    """(batch, length, dim) of an argument such as 32x512x64."""
+    try:
+        batch, length, dim = map(int, text.split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected BATCHxLENGTHxDIM, got {text!r}") from None
+    return batch, length, dim
 
 
 def read_ucr(path):
