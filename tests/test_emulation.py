@@ -12,15 +12,14 @@ import pytest
 import torch
 from cases import normal, numpy64
 from emulation.build import COMPILER, build_strips, once
-from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors, with_spike
+from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
 
 import torchsoftdtw
 from torchsoftdtw import saved_state
-from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, LONGEST_LINEAR
+from torchsoftdtw.saved_state import LONGEST_LEVEL
 
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
-LINEAR = {"linear_of_float32": torch.float32, "linear_of_float64": torch.float64}
 LEVEL = {
     "level_of_8_lanes": torch.float32,
     "level_of_32_lanes": torch.float32,
@@ -32,16 +31,12 @@ STEEP = {
     "steep_of_32_lanes": torch.float32,
     "steep_of_32_lanes_in_windows": torch.float32,
 }
-DTYPES = ROBUST | LINEAR | LEVEL | STEEP
-OF_MATRICES = ["robust_four", "linear_of_float64"]
+DTYPES = ROBUST | LEVEL | STEEP
+OF_MATRICES = ["robust_four"]
 
-# The linear engine's range (linear.cuh), in exponents of 2: of costs that it takes, of costs whose series are surely near
-# the origin, and of the distance between a lane's rows.
-DEEPEST = 900
-TAKEN = {torch.float32: 225, torch.float64: DEEPEST}
-FARTHEST_UNITS = 30000
-# The level engine's (level.cuh): what the last entry and the tilt of all steps may use up of it.
-TILT, LEVEL_RANGE = 1.28125, 2000
+# The level engine's range (level.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and the
+# tilt of all steps may use up of it.
+LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
 # The steep engine's (steep.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
 STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
@@ -114,7 +109,7 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As linear_applies of engines.cuh, and level_applies of level_pair.cuh, which is steep's too, by a pair's lanes.
+    """As level_applies of level_pair.cuh, which is steep's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """
@@ -123,8 +118,6 @@ def applies(engine, case):
         return True
     if {"bandwidth", "warp_penalty"} & case.options.keys():
         return False
-    if engine in LINEAR:
-        return rows + columns < LONGEST_LINEAR
     if engine.endswith("in_windows") and rows <= 12 * 32:
         return False
     return rows <= 16 * int(engine.split("_")[2]) and rows + columns <= LONGEST_LEVEL
@@ -141,22 +134,17 @@ def runs():
 
 
 def has_to_take(engine, pair, gamma):
-    """Whether a patient linear, level or steep engine has to take a pair; None where it may give it up."""
-    lowest, highest = pair.costs.min() / gamma / log(2), pair.costs.max() / gamma / log(2)
+    """Whether a patient level or steep engine has to take a pair; None where it may give it up."""
+    highest = pair.costs.max() / gamma / log(2)
     used, steps = pair.value / gamma / log(2), pair.rows + pair.columns
     if engine in STEEP:
-        if used < STEEP_LEAST * steps - 1 or highest > 1.001 * STEEP_DEEPEST:
+        if abs(used) < STEEP_LEAST * steps - 1 or highest > 1.001 * STEEP_DEEPEST:
             return False
-        return True if used > STEEP_LEAST * steps + 1 and highest * steps < STEEP_RANGE else None
-    if engine in LEVEL:
-        used += TILT * steps
-        if used > LEVEL_RANGE + 1 or highest > 1001:
-            return False
-        return True if used < LEVEL_RANGE - 1 and highest < 0.999 * TAKEN[torch.float32] else None
-    if lowest < 0 or highest > 1.001 * DEEPEST:
+        return True if abs(used) > STEEP_LEAST * steps + 1 and highest * steps < STEEP_RANGE else None
+    used += TILT * steps
+    if used > LEVEL_RANGE + 1 or highest > 1001:
         return False
-    is_compact = highest * pair.columns < FARTHEST_UNITS
-    return True if is_compact and highest < 0.999 * TAKEN[DTYPES[engine]] else None
+    return True if used < LEVEL_RANGE - 1 and highest < 0.999 * LEVEL_DEEPEST else None
 
 
 def assert_alignment(alignment, pair, dtype, what):
@@ -220,22 +208,6 @@ def test_backward_leaves_out_what_e_does_not_reach(strips, engine, rows):
     assert share(20 * rows, 200) == 0
 
 
-@pytest.mark.parametrize("engine", LINEAR)
-def test_the_linear_engine_takes_unit_noise(strips, engine):
-    for seed in range(20):
-        x, y = normal(512, 1, seed=seed), normal(512, 1, seed=100 + seed)
-        assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, seed
-
-
-def test_the_linear_engine_gives_up_where_robust_is_faster(strips):
-    noise = normal(512, 1), normal(512, 1, seed=1)
-    assert run(strips, "linear_of_float32", 0.1, x=noise[0], y=noise[1], keeps=False) is None
-    # A costly row needs careful sweeps, all along the table.
-    costly_row = with_spike(noise[0][None], 30, 15)[0]
-    assert run(strips, "linear_of_float32", 1.0, x=costly_row, y=noise[1], keeps=False) is None
-    assert run(strips, "linear_of_float64", 1.0, x=costly_row, y=noise[1], keeps=False) is not None
-
-
 def test_saved_state_mirrors_the_level_engines_layout(strips):
     for dtype in (torch.float32, torch.float64):
         for batch in (1, 1023, 1024, 2047, 2048, 4095, 4096, 100_000):
@@ -249,13 +221,10 @@ def test_saved_state_mirrors_the_level_engines_layout(strips):
 @pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 2), (torch.float32, 4), (torch.float64, 2)])
 @pytest.mark.parametrize("dim", [1, 3])
 def test_saved_memory_is_what_the_package_says(strips, dtype, rows, dim):
-    """By all engines of stencil, above all around the numbers of pairs from which on linear is among them."""
-    fewest = FEWEST_LINEAR_STRIPS[dtype]
-    for n in (1, 300, 512, 513, 700, 1024, 1280):
-        strips_of_pair = -(-n // (256 if dtype == torch.float32 else 64))
-        from_here = -(-fewest // strips_of_pair)
-        for batch in {1, 100, from_here - 1, from_here, -(-4096 // strips_of_pair), 2 * from_here}:
-            for m in (1, 255, 256, 1000, LONGEST_LINEAR - n - 1, LONGEST_LINEAR - n):
+    """By all engines of stencil, above all around the lengths up to which level is among them."""
+    for n in (1, 300, 512, 513, 700, 1280):
+        for batch in (1, 100, 5000):
+            for m in (1, 256, 1000, LONGEST_LEVEL - 300, LONGEST_LEVEL - 299):
                 kept = strips.stencil_bytes(batch, n, m, dim, rows, dtype == torch.float64)
                 univariate = dim == 1
                 said = saved_state.saved_bytes("stencil", rows, batch, n, m, -1, False, dtype, True, univariate)
@@ -288,6 +257,26 @@ def test_the_level_engine_takes_unit_noise(strips, engine):
         x, y = normal(120, 1, seed=seed), normal(120, 1, seed=100 + seed)
         for gamma in (0.2, 1.0, 100.0):
             assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
+
+
+@pytest.mark.parametrize("engine", ["level_of_32_lanes", "level_of_32_lanes_of_float64"])
+def test_the_level_engine_takes_smooth_series_that_fit(strips, engine):
+    """Whose costs come early: it is not impatient with them."""
+    taken = 0
+    for seed in range(12):
+        x, y = (normal(512, 1, seed=100 * seed + i).cumsum(0) for i in (0, 1))
+        x, y = ((z - z.mean()) / z.std() for z in (x, y))
+        value = torchsoftdtw.soft_dtw(x.double(), y.double(), 1.0).item()
+        if value / log(2) + TILT * 1024 < LEVEL_RANGE - 1:
+            taken += 1
+            assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, seed
+    assert taken > 6
+
+
+def test_the_level_engine_gives_up_noise_that_will_not_fit(strips):
+    """Long before it has left the range: the engine that takes over loses nothing by it."""
+    assert run(strips, "level_of_32_lanes", 0.3, x=normal(512, 1), y=normal(512, 1, seed=1), keeps=False) is None
+    assert strips.level_steps() < 512 / 3
 
 
 @pytest.mark.parametrize(
@@ -377,7 +366,7 @@ def test_no_share_leaks_along_a_rest(patient_strips, engine):
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
-@pytest.mark.parametrize("engine", LINEAR | LEVEL | STEEP)
+@pytest.mark.parametrize("engine", LEVEL | STEEP)
 def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):
     for at in (0, 77, 119):
         x, y = normal(120, 1), normal(120, 1, seed=1)

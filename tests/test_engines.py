@@ -1,9 +1,7 @@
 """The engines of stencil and tiled: where either could lose a number.
 
-The cases lie on both sides of the linear engine's range and at its border, or make the table rise and fall so fast that an
-exponent which several cells share could not hold them. In tiled the robust engine computes all of them, in stencil those
-that the level and the steep engine give up. The linear one, which wants many pairs, meets them in test_emulation.py, and
-others in test_many_pairs.py.
+The cases make the table rise and fall so fast that an exponent which several cells share could not hold them. In tiled the
+robust engine computes all of them, in stencil those that the level and the steep engine give up.
 
 The bounds are those of test_accuracy in float32. In float64, E may be off by the oracle's own roundings of numbers as large
 as the value.

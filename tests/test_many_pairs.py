@@ -1,6 +1,6 @@
-"""So many pairs on a GPU that stencil gives them to the level, the steep or the linear engine: values and gradients, pairs
-that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py, which needs
-no GPU."""
+"""So many pairs that stencil fills a GPU with them, by its level, steep and robust engines: values and gradients, and
+pairs that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py.
+"""
 
 import numpy as np
 import oracle
@@ -10,25 +10,28 @@ from cases import GPU, OF_GPU, KernelCase, numpy64, run
 from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
 
 from torchsoftdtw import ops, selection, soft_dtw
-from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
+from torchsoftdtw.saved_state import LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
 
 pytestmark = [OF_GPU, pytest.mark.long]
 KERNEL = KernelCase(GPU, "stencil")
 DTYPES = [torch.float32, torch.float64]
-ROWS = {torch.float32: 256, torch.float64: 64}  # of the linear engine's strips
+PAIRS = 3000  # at least
 
 LENGTHS = {"x_lengths": [512, 300, 1, 512, 257], "y_lengths": [500, 500, 500, 1, 33]}
 CASES = {
     "noise": lambda: Case(noise(3, 512, 1), noise(3, 512, 1, seed=2), (0.8, 1.0, 10.0, 1e3)),
     "wide_noise": lambda: Case(noise(2, 250, 1), noise(2, 1000, 1, seed=2), (1.0,)),
     "tall_noise": lambda: Case(noise(2, 1000, 1), noise(2, 260, 1, seed=2), (1.0,)),
-    "tall_noise_beyond": lambda: Case(noise(2, 900, 1) * 0.5, noise(2, 300, 1, seed=2), (1.0, 10.0)),
     "lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (1.0, 30.0), LENGTHS),
     "small_gamma": lambda: Case(noise(2, 512, 1), noise(2, 500, 1, seed=2), (1e-4, 1e-3, 3e-3, 0.01, 0.1, 0.3)),
     "small_gamma_of_lengths": lambda: Case(noise(5, 512, 1), noise(5, 500, 1, seed=2), (0.01, 0.1), LENGTHS),
     "far_from_the_origin": lambda: Case(noise(2, 300, 1) + 1e3, noise(2, 256, 1, seed=2) + 1e3, (0.01, 0.1)),
     "some_beyond": lambda: Case(
         noise(3, 512, 1) * torch.tensor([0.7, 1.0, 6.0]).view(-1, 1, 1), noise(3, 300, 1, seed=2), (1.0,)
+    ),
+    # Of values below 0, of which a spike of both series keeps the level engine.
+    "below_zero": lambda: Case(
+        with_spike(noise(2, 300, 1) / 100, 0, 9), with_spike(noise(2, 290, 1, seed=2) / 100, 0, 9), (0.1,)
     ),
     "spike_in_x": lambda: Case(with_spike(noise(1, 400, 1), 130, 9), noise(1, 300, 1, seed=2), (1.0, 4.0)),
     "spike_in_y": lambda: Case(noise(1, 400, 1), with_spike(noise(1, 300, 1, seed=2), 150, 9), (4.0, 1.0)),
@@ -50,8 +53,7 @@ CASES = {
 
 def many(case, dtype):
     """The case's pairs over and over, so that they fill the machine, and the repetitions."""
-    strips = len(case.x) * -(-case.x.shape[1] // ROWS[dtype])
-    times = -(-FEWEST_LINEAR_STRIPS[dtype] // strips)
+    times = -(-PAIRS // len(case.x))
     options = {key: option * times for key, option in case.options.items()}
     return case.x.to(dtype).repeat(times, 1, 1), case.y.to(dtype).repeat(times, 1, 1), options, times
 
@@ -98,7 +100,7 @@ def verdicts(case, dtype, gamma):
     return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
 
 
-# Verdicts: level or linear has taken a pair, neither has, or steep.
+# Verdicts: level has taken a pair, neither has, or steep.
 FIRST, REJECTED, STEEP = range(3)
 
 
@@ -109,7 +111,7 @@ def test_engines_take_pairs_within_their_ranges():
     assert (verdicts(case_of("some_beyond"), torch.float32, 1.0) == [FIRST, FIRST, STEEP]).all()
     assert (verdicts(case_of("noise"), torch.float64, 1.0) == FIRST).all()
     assert (verdicts(case_of("noise"), torch.float64, 0.1) == REJECTED).all()
-    assert (verdicts(case_of("tall_noise_beyond"), torch.float32, 1.0) == FIRST).all()
+    assert (verdicts(case_of("below_zero"), torch.float32, 0.1) == STEEP).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

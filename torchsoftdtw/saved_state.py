@@ -10,9 +10,6 @@ WARP = 32
 STEPS = 8
 CPU_ROWS = 64
 CPU_SEGMENT = 256
-LONGEST_LINEAR = 2560  # n + m, from which on the linear engine is not used
-NARROWEST_LINEAR = 256  # m, below which it is not
-FEWEST_LINEAR_STRIPS = {torch.float32: 6144, torch.float64: 4096}  # of all pairs, below which it is not
 SHORTEST_MEETING = 128  # n, from above which on tables are swept from both ends
 NARROWEST_MEETING = 256  # m, below which they are not
 LONGEST_LEVEL = 1500  # n + m, up to which the level engine is used
@@ -38,10 +35,8 @@ def saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype
     if kernel == "tiled" or not plain:
         return batch * pair
     level = _level_applies(n, m) if univariate else 0
-    linear = (1 - level) * _linear_applies(batch, n, m, dtype) if univariate or dtype == torch.float64 else 0
     verdicts = _ceil_div(4 * batch, 256) * 256
-    engine = torch.sym_max(level * _level(batch, n, m, dtype), linear * _linear(n, m, dtype))
-    return (level + linear) * verdicts + batch * torch.sym_max(pair, engine)
+    return level * verdicts + batch * torch.sym_max(pair, level * _level(batch, n, m, dtype))
 
 
 def _ceil_div(a, b):
@@ -107,24 +102,6 @@ def _level(batch, n, m, dtype):
     # What windows read: of 16 rows a lane in all of a warp's lanes.
     edges = 4 * 2 * STEPS * chunks * _is_positive(n - 12 * WARP) if dtype.itemsize == 4 else 0
     return ((chunks - 1) * words * lanes + edges) * dtype.itemsize
-
-
-def _linear_applies(batch, n, m, dtype):
-    applies = _is_positive(LONGEST_LINEAR - n - m) * _is_positive(m + 1 - NARROWEST_LINEAR)
-    applies *= _is_positive(batch * _ceil_div(n, WARP * _linear_rows(dtype)) + 1 - FEWEST_LINEAR_STRIPS[dtype])
-    if dtype.itemsize == 4:
-        applies *= _is_positive(3 * _ceil_div(n, 128) + 1 - 5 * _ceil_div(n, 256))
-    return applies
-
-
-def _linear_rows(dtype):
-    return 8 if dtype.itemsize == 4 else 2
-
-
-def _linear(n, m, dtype):
-    rows_per_thread = _linear_rows(dtype)
-    snapshot = WARP * (rows_per_thread + 2) * dtype.itemsize
-    return _snapshots_and_edges(_ceil_div(n, WARP * rows_per_thread), m, 1, snapshot, dtype)
 
 
 def _snapshots_and_edges(strips, width, stage, snapshot, dtype):

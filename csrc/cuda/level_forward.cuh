@@ -10,13 +10,14 @@ constexpr int kChunksBetweenLooks = 4;
 template <typename T>
 constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 
-// Whether a pair is likely to come to its end within the range, by what it has used up of it on the way to the lane's place.
+// Whether a pair may come to its end within the range, by what it has used up of it on the way to the lane's place. That can only
+// grow. In rough series it grows evenly, so their end is foreseen; smooth ones often pay the most where they begin.
 template <typename T, int kRows>
 __device__ __forceinline__ bool is_promising(
     const LevelPair<T, kRows>& pair, const LevelState<T, kRows>& state, int steps) {
   const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= kTop - kLeast && (used - kSlack<T>)*all <= done * (kTop - kLeast);
+  return used <= kTop - kLeast && (!pair.is_rough || (used - kSlack<T>)*all <= done * (kTop - kLeast));
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is

@@ -80,6 +80,7 @@ template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
 constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in the steep engine
+constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
 
 // kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
 // squares of their differences have to be multiplied with the factor.
@@ -96,6 +97,7 @@ struct LevelPair {
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
   bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
+  bool is_rough;          // whether costs go on along any path as they begin, by how far neighbours in x are apart
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
   __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
@@ -119,12 +121,13 @@ struct LevelPair {
     const T origin = kIsScaled ? columns.data[0] : T(0);
     factor = static_cast<T>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
     const T stretch = kIsScaled ? factor : T(1);
-    T lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
+    T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
+      if (k > 0) apart += (x[k] - x[k - 1]) * (x[k] - x[k - 1]);
     }
     T* const own = memory + threadIdx.x / lanes * layout.window();
     for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
@@ -136,11 +139,13 @@ struct LevelPair {
     }
     window = own + lanes - 1 + kAhead - lane;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      apart += __shfl_xor_sync(kAllLanes, apart, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
+    is_rough = apart > kRoughest * extent.n;
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = widest * widest * (kIsScaled ? T(1) : factor);

@@ -75,7 +75,7 @@ __device__ bool steep_forward(
   }
   const double exponent = last_reference + last.m - log2(static_cast<double>(last.s));
   const bool accepted = pair.fits && has_value && last.m < kSteepMost && exponent < INFINITY &&
-                        exponent >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
+                        fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
   if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
   const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
   return is_found && !is_lost;

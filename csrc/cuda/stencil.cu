@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostWarps = 4;
 
-// `verdicts`: null where there is no linear engine beside the robust one.
+// `verdicts`: null where no other engine tries the pairs first.
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
@@ -24,8 +24,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) ste
   __shared__ Progress words[kMostWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto sweep = [&](int64_t pair) {
-    if (Engine::kIsLinear && threadIdx.x == 0 && warp == 0) verdicts[pair] = Verdict::kAccepted;
-    if (!Engine::kIsLinear && verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
+    if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
     const Extent extent = problem.extent(pair);
     if (!extent.valid()) return invalid_forward(value, pair);
     __syncthreads();  // the pair before is done
@@ -43,10 +42,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) ste
         if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
         job.own_word = &words[warp];
       }
-      if (!Engine::forward(problem, extent, job, saved, value)) {
-        if (threadIdx.x == 0) verdicts[pair] = Verdict::kRejected;
-        return;
-      }
+      Engine::forward(problem, extent, job, saved, value);
     }
   };
   if constexpr (Engine::kTakesTurns)
@@ -63,7 +59,7 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) st
   __shared__ Progress words[kMostWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto go_back = [&](int64_t pair) {
-    if (verdicts != nullptr && verdicts[pair] != (Engine::kIsLinear ? Verdict::kAccepted : Verdict::kRejected)) return;
+    if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
     const Extent extent = problem.extent(pair);
     if (!extent.valid()) return invalid_backward(problem, gradient, pair);
     __syncthreads();  // the pair before is done
@@ -92,13 +88,10 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) st
 }
 
 // Warps per pair: as many as there are strips, unless the pairs alone fill the machine.
-int warps_for(int64_t batch, int64_t strips, int least) {
-  const int64_t wanted = batch >= 2048 ? least : batch >= 1024 ? 2 : kMostWarps;
+int warps_for(int64_t batch, int64_t strips) {
+  const int64_t wanted = batch >= 2048 ? 1 : batch >= 1024 ? 2 : kMostWarps;
   return static_cast<int>(std::min(strips, wanted));
 }
-
-template <class Engine>
-constexpr int kLeastWarps = Engine::kIsLinear ? 2 : 1;
 
 // `rows`: pairs under way at once.
 template <class Engine, typename T>
@@ -109,8 +102,8 @@ cudaError_t launch_forward(
   const Sizes<S> sizes(problem);
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
   return launch(
-      stencil_forward<Engine>, rows, warps_for(rows, sizes.strips, kLeastWarps<Engine>), Engine::kForwardBytes, stream,
-      problem, value, kept, edges, verdicts);
+      stencil_forward<Engine>, rows, warps_for(rows, sizes.strips), Engine::kForwardBytes, stream, problem, value, kept,
+      edges, verdicts);
 }
 
 // Each of the rows has what flows between the strips of its pair.
@@ -120,8 +113,8 @@ cudaError_t launch_backward(
     const Verdict* verdicts, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
-      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips, kLeastWarps<Engine>), Engine::kBackwardBytes, stream,
-      problem, gradient, kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
+      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips), Engine::kBackwardBytes, stream, problem, gradient,
+      kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
 }
 
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
@@ -151,30 +144,12 @@ struct Stencil {
     return sizeof(T) * table_scalars(problem) + Layout::flow_bytes(problem);
   }
 
-  // The engine that may give pairs up.
-  static cudaError_t try_forward(
-      const Problem<T>& problem, T* value, void* saved, void* scratch, Verdict* verdicts, cudaStream_t stream) {
-    if (level_applies(problem))
-      return launch_level_forward(
-          problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
-    const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
-    return launch_forward<LinearEngineFor<T>>(problem, value, kept, scratch, problem.batch, verdicts, stream);
-  }
-  static cudaError_t try_backward(
-      const Problem<T>& problem, const Gradient<T>& gradient, void* saved, void* flows, const Verdict* verdicts,
-      cudaStream_t stream) {
-    if (level_applies(problem))
-      return launch_level_backward(
-          problem, gradient, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
-    const auto kept = Layout::template kept<LinearEngineFor<T>>(problem, saved);
-    return launch_backward<LinearEngineFor<T>>(problem, gradient, kept, flows, problem.batch, verdicts, stream);
-  }
-
   static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
     Verdict* verdicts = nullptr;
-    if (may_reject(problem) && float64_is_fast()) {
+    if (level_applies(problem) && float64_is_fast()) {
       verdicts = static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem));
-      const cudaError_t error = try_forward(problem, value, saved, scratch, verdicts, stream);
+      const cudaError_t error = launch_level_forward(
+          problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
       if (error != cudaSuccess) return error;
     }
     return with_forward_tile<S>(problem, [&](auto tile) {
@@ -192,9 +167,10 @@ struct Stencil {
     void* const memory = const_cast<void*>(saved);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
       const Verdict* verdicts = nullptr;
-      if (may_reject(problem) && float64_is_fast()) {
+      if (level_applies(problem) && float64_is_fast()) {
         verdicts = static_cast<const Verdict*>(saved);
-        const cudaError_t error = try_backward(problem, target, memory, flows, verdicts, stream);
+        const cudaError_t error = launch_level_backward(
+            problem, target, Layout::kept_memory(problem, memory), Layout::bytes_of_pair(problem), verdicts, stream);
         if (error != cudaSuccess) return error;
       }
       return with_tile<S>(problem, [&](auto tile) {

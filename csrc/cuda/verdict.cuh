@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-enum class Verdict : int { kAccepted, kRejected, kSteep };  // kAccepted: by the first engine, linear or level
+enum class Verdict : int { kAccepted, kRejected, kSteep };  // kAccepted: by the level engine
 
 }  // namespace softdtw

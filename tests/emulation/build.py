@@ -92,11 +92,12 @@ def _copy(folder, changes):
 
 
 # Patterns and what takes their place, of the files that have one. Strips: the choice whether an engine gives up what
-# another one computes faster, and a count.
+# another one computes faster, and counts.
 STRIPS = {
-    "level_forward.cuh": [(r"return used <= kTop - kLeast &&", "return is_patient ||")],
-    "linear_costs.cuh": [(r"return !\(sum > kLargestMean", "return is_patient || !(sum > kLargestMean")],
-    "linear_strip.cuh": [(r"int left = kAtFirst;", "int left = is_patient ? 1 << 28 : kAtFirst;")],
+    "level_forward.cuh": [
+        (r"!pair.is_rough \|\|", "is_patient || !pair.is_rough ||"),
+        (r"kAllLanes, goes_on\)\) break;", r"\g<0>\n      level_steps_done = chunk * LevelLayout::kSteps;"),
+    ],
     "robust_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],
 }
 # CPU tensors, and memory that holds NaN until it is written.

@@ -4,6 +4,7 @@
 
 inline bool is_patient = false;  // whether engines go on with pairs for which robust would be faster
 inline int stages_left_out = 0;  // so far, by the robust engine's backward pass
+inline int level_steps_done = 0;  // up to the last look of the level engine's that let a pair go on
 
 #include "csrc/cuda/engines.cuh"
 #include "csrc/cuda/level_forward.cuh"
@@ -67,14 +68,9 @@ std::vector<double> memory_of(int64_t bytes) { return std::vector<double>(bytes 
 
 template <class Engine, typename T>
 int64_t flow_bytes(const Problem<T>& problem) {
-  const Sizes<typename Engine::S> sizes(problem);
-  if constexpr (Engine::kIsLinear)
-    return Engine::Upwards::bytes(1, sizes, 1);
-  else
-    return sizeof(T) * Engine::Upwards::scalars(1, sizes, 1);
+  return sizeof(T) * Engine::Upwards::scalars(1, Sizes<typename Engine::S>(problem), 1);
 }
 
-// False where the engine gives the pair up.
 template <class Engine>
 bool run(const Pair<typename Engine::T>& pair) {
   using T = typename Engine::T;
@@ -89,18 +85,14 @@ bool run(const Pair<typename Engine::T>& pair) {
                       flowing = memory_of(flow_bytes<Engine>(problem));
   const Kept kept = keeps ? Kept(memory.data(), sizes, kept_bytes) : Kept();
   const int strips = strips_of<S>(extent);
-  bool accepted = true;
-  for (int strip = 0; strip < strips && accepted; ++strip) {
+  for (int strip = 0; strip < strips; ++strip) {
     ForwardStrip<S> job;
     job.pair = 0;
     job.strip = strip;
     job.edges = keeps ? kept.edges : Edges<S>::rows(row.data(), sizes.groups);
-    in_a_warp([&] {
-      const bool done = Engine::forward(problem, extent, job, kept, pair.value);
-      if (threadIdx.x == 0) accepted = done;
-    });
+    in_a_warp([&] { Engine::forward(problem, extent, job, kept, pair.value); });
   }
-  if (!accepted || !keeps) return accepted;
+  if (!keeps) return true;
 
   const typename Engine::Upwards flows(flowing.data(), 1, sizes);
   const Gradient<T> gradient = gradient_of(pair);
@@ -129,6 +121,7 @@ bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pa
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   T* const window = reinterpret_cast<T*>(shared.data());
   Verdict verdict = Verdict::kRejected;
+  level_steps_done = 0;
   in_a_warp([&] {
     bool taken;
     if constexpr (kIsSteep)
@@ -188,14 +181,12 @@ using namespace softdtw;
 
 extern "C" {
 
-// Of series alone, but for robust_four and linear_of_float64.
+// Of series alone, but for robust_four.
 bool robust_two_ahead(const Pair<float>* pair) { return run<RobustEngine<Shape<float, 2>, OfSeries<2>, true>>(*pair); }
 bool robust_four(const Pair<float>* pair) {
   using S = Shape<float, 4>;
   return pair->costs != nullptr ? run<RobustEngine<S, DenseTile<S>>>(*pair) : run<RobustEngine<S, OfSeries<4>>>(*pair);
 }
-bool linear_of_float32(const Pair<float>* pair) { return run<LinearEngineFor<float>>(*pair); }
-bool linear_of_float64(const Pair<double>* pair) { return run<LinearEngineFor<double>>(*pair); }
 bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
 bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
 bool level_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kWindow>(*pair, 32); }
@@ -265,6 +256,8 @@ bool sides_fit(int64_t n, int64_t m) {
 int failures_of_windows() { return window_failures; }
 
 int left_out() { return stages_left_out; }
+
+int level_steps() { return level_steps_done; }
 
 void set_patient(bool patient) { is_patient = patient; }
 
