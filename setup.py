@@ -80,13 +80,13 @@ def written(target):
 
 def extensions():
     # Paths relative to setup.py, as setuptools wants them. Headers are listed so that a change of one rebuilds.
-    def extension(name, sources, folder):
+    def extension(name, sources):
         files = sorted(str(path.relative_to(ROOT)) for pattern in sources for path in ROOT.glob(pattern))
-        headers = [p for p in [*ROOT.glob("csrc/*.h"), *ROOT.glob(f"{folder}/*")] if p.suffix in (".h", ".cuh")]
+        headers = [p for p in ROOT.glob("csrc/**/*") if p.suffix in (".h", ".cuh")]
         depends = [*sorted(str(path.relative_to(ROOT)) for path in headers), "setup.py"]
         return Extension(name, files, depends=depends, language="c++", py_limited_api=True)
 
-    cpu = extension("torchsoftdtw._cpu", ["csrc/ops.cpp", "csrc/cpu/*.cpp"], "csrc/cpu")
+    cpu = extension("torchsoftdtw._cpu", ["csrc/ops.cpp", "csrc/cpu/*.cpp"])
     wanted = os.environ.get("TORCHSOFTDTW_BUILD_CUDA", "")
     if wanted == "0":
         return [cpu]
@@ -94,7 +94,7 @@ def extensions():
         if wanted == "1":
             raise SystemExit("nvcc not found, and TORCHSOFTDTW_BUILD_CUDA=1 asks for the CUDA part")
         return [cpu]
-    return [cpu, extension("torchsoftdtw._cuda", ["csrc/cuda/*.cpp", "csrc/cuda/*.cu"], "csrc/cuda")]
+    return [cpu, extension("torchsoftdtw._cuda", ["csrc/cuda/**/*.cpp", "csrc/cuda/**/*.cu"])]
 
 
 class BuildLibraries(build_ext):
@@ -109,7 +109,7 @@ class BuildLibraries(build_ext):
         import torch
 
         torch_root = Path(torch.__file__).parent
-        self.torch_flags = [*DEFINES, "-isystem", str(torch_root / "include")]
+        self.torch_flags = [*DEFINES, "-Icsrc", "-isystem", str(torch_root / "include")]
         self.torch_library_folder = str(torch_root / "lib")
         output = self.get_ext_fullpath(ext.name)
         Path(output).parent.mkdir(parents=True, exist_ok=True)

@@ -34,10 +34,10 @@ STEEP = {
 DTYPES = ROBUST | LEVEL | STEEP
 OF_MATRICES = ["robust_four"]
 
-# The level engine's range (level.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and the
+# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and the
 # tilt of all steps may use up of it.
 LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
-# The steep engine's (steep.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
+# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
 STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
 
@@ -109,7 +109,7 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As level_applies of level_pair.cuh, which is steep's too, by a pair's lanes.
+    """As level_applies of warp_pair.cuh, which is steep's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """

@@ -6,7 +6,7 @@
 
 #include <torch/csrc/stable/library.h>
 
-#include "../entry.h"
+#include "binding/entry.h"
 #include "passes.h"
 #include "schedule.h"
 

@@ -4,7 +4,7 @@
 
 #include <torch/csrc/stable/library.h>
 
-#include "../hard_entry.h"
+#include "binding/hard_entry.h"
 #include "pair.h"
 #include "schedule.h"
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "../hard_path.h"
+#include "core/hard_path.h"
 
 namespace softdtw {
 namespace cpu {

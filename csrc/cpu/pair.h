@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "../problem.h"
-#include "../recurrence.h"
+#include "core/problem.h"
+#include "core/recurrence.h"
 #include "hard_pair.h"
 #include "progress.h"
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "../checks.h"
+#include "binding/checks.h"
 
 namespace softdtw {
 namespace cpu {

@@ -8,7 +8,7 @@
 
 #include <torch/csrc/stable/library.h>
 
-#include "../tangent_entry.h"
+#include "binding/tangent_entry.h"
 #include "schedule.h"
 
 namespace softdtw {

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "../checks.h"
+#include "binding/checks.h"
 
 namespace softdtw {
 

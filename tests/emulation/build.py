@@ -42,7 +42,7 @@ def build_strips(folder):
     _copy(folder, STRIPS)
     library, source = folder / "strips.so", folder / "strips.cpp"
     shutil.copy(HERE / "strips.cpp", source)
-    _run([*_compiler("-O2"), "-shared", f"-I{folder}", str(source), "-o", str(library)])
+    _run([*_compiler("-O2"), "-shared", f"-I{folder / 'csrc'}", str(source), "-o", str(library)])
     return library
 
 
@@ -50,12 +50,12 @@ def build_kernels(folder):
     """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors."""
     _copy(folder, KERNELS)
     library, cuda = folder / "kernels.so", folder / "csrc" / "cuda"
-    sources = [HERE / "kernels.cpp", folder / "csrc" / "ops.cpp", *cuda.glob("*.cpp"), *cuda.glob("*.cu")]
+    sources = [HERE / "kernels.cpp", folder / "csrc" / "ops.cpp", *cuda.rglob("*.cpp"), *cuda.rglob("*.cu")]
     sources.sort(key=lambda source: -source.stat().st_size)
 
     def compiled(source):
         target = folder / f"{source.name}.o"
-        _run([*_compiler("-O1"), *LIBTORCH, "-x", "c++", "-c", str(source), "-o", str(target)])
+        _run([*_compiler("-O1"), f"-I{folder / 'csrc'}", *LIBTORCH, "-x", "c++", "-c", str(source), "-o", str(target)])
         return str(target)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -79,7 +79,7 @@ def _copy(folder, changes):
         if path.is_dir():
             continue
         text = path.read_text()
-        if path.parent.name == "cuda" or path.parent == CSRC:
+        if path.relative_to(CSRC).parts[0] in ("core", "cuda"):
             text = translate(text, path.name)
         for old, new in left.pop(path.name, ()):
             changed = re.sub(old, new, text)
@@ -94,20 +94,20 @@ def _copy(folder, changes):
 # Patterns and what takes their place, of the files that have one. Strips: the choice whether an engine gives up what
 # another one computes faster, and counts.
 STRIPS = {
-    "level_forward.cuh": [
+    "linear_domain_forward.cuh": [
         (r"!pair.is_rough \|\|", "is_patient || !pair.is_rough ||"),
         (r"kAllLanes, goes_on\)\) break;", r"\g<0>\n      level_steps_done = chunk * LevelLayout::kSteps;"),
     ],
-    "robust_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],
+    "extended_range_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],
 }
 # CPU tensors, and memory that holds NaN until it is written.
 OF_CPU = [(r"(SOFTDTW_REGISTER\w*)\(CUDA", r"\1(CPU")]
 NO_GUARD = [(r" *const torch::stable::accelerator::DeviceGuard guard\(.*\n", "")]
 OTHER_OPS = [(r"LIBRARY(_IMPL)?\(torchsoftdtw,", r"LIBRARY\1(torchsoftdtw_emulated,")]
 KERNELS = {
-    "cuda.cpp": [*OF_CPU, *NO_GUARD],
-    "hard_ops.cpp": [*OF_CPU, *NO_GUARD],
-    "hessian.cpp": [*OF_CPU, *NO_GUARD],
+    "soft_dtw.cpp": [*OF_CPU, *NO_GUARD],
+    "hard_dtw.cpp": [*OF_CPU, *NO_GUARD],
+    "higher_order.cpp": [*OF_CPU, *NO_GUARD],
     "ops.cpp": OTHER_OPS,
     "entry.h": OTHER_OPS,
     "hard_entry.h": OTHER_OPS,

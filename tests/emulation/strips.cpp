@@ -6,12 +6,12 @@ inline bool is_patient = false;  // whether engines go on with pairs for which r
 inline int stages_left_out = 0;  // so far, by the robust engine's backward pass
 inline int level_steps_done = 0;  // up to the last look of the level engine's that let a pair go on
 
-#include "csrc/cuda/engines.cuh"
-#include "csrc/cuda/level_forward.cuh"
-#include "csrc/cuda/level_window.cuh"
-#include "csrc/cuda/meeting.cuh"
-#include "csrc/cuda/steep_forward.cuh"
-#include "csrc/cuda/steep_window.cuh"
+#include "cuda/kernels/extended_range/engines.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_forward.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_window.cuh"
+#include "cuda/kernels/bidirectional/bidirectional.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_window.cuh"
 
 namespace softdtw {
 namespace {
@@ -109,7 +109,7 @@ enum class LevelKind { kLevel, kWindow, kSteep, kSteepWindow };
 
 int window_failures = 0;
 
-// As level.cu has it, of one of the engines. T is float for the steep one and for windows.
+// As linear_domain.cu has it, of one of the engines. T is float for the steep one and for windows.
 template <typename T, int kRows, LevelKind kKind>
 bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
   constexpr bool kIsSteep = kKind == LevelKind::kSteep || kKind == LevelKind::kSteepWindow;

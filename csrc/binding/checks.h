@@ -1,0 +1,164 @@
+// Tensors -> problem. Python has checked what the user passed (torchsoftdtw/functional.py); these are the op's own invariants.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include <torch/headeronly/util/Exception.h>
+
+#include "core/recurrence.h"
+#include "tensors.h"
+
+namespace softdtw {
+
+using OptionalTensor = std::optional<Tensor>;
+
+// What every op takes besides its tensors of numbers.
+struct Options {
+  const OptionalTensor &x_lengths, &y_lengths, &bandwidths;
+  int64_t bandwidth;
+  double gamma, warp_penalty;
+  const OptionalTensor *gammas = nullptr, *warp_penalties = nullptr;
+};
+
+inline Cost cost_from_name(const std::string& name) {
+  if (name == "sqeuclidean") return Cost::kSqEuclidean;
+  if (name == "euclidean") return Cost::kEuclidean;
+  if (name == "cityblock") return Cost::kCityblock;
+  STD_TORCH_CHECK(false, "cost: expected 'sqeuclidean', 'euclidean' or 'cityblock', got '", name, "'");
+  return Cost::kSqEuclidean;
+}
+
+inline const int64_t* per_pair(const OptionalTensor& tensor, int64_t batch, const Tensor& like, const char* name) {
+  if (!tensor) return nullptr;
+  STD_TORCH_CHECK(
+      tensor->dim() == 1 && tensor->size(0) == batch && tensor->scalar_type() == ScalarType::Long &&
+          tensor->is_contiguous() && tensor->device() == like.device(),
+      name, ": expected a contiguous int64 tensor of shape (", batch, ",) on the device of the series");
+  return tensor->const_data_ptr<int64_t>();
+}
+
+inline const double* number_per_pair(const OptionalTensor* tensor, int64_t batch, const Tensor& like, const char* name) {
+  if (!tensor || !*tensor) return nullptr;
+  const Tensor& numbers = **tensor;
+  STD_TORCH_CHECK(
+      numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == ScalarType::Double &&
+          numbers.is_contiguous() && numbers.device() == like.device(),
+      name, ": expected a contiguous float64 tensor of shape (", batch, ",) on the device of the series");
+  return numbers.const_data_ptr<double>();
+}
+
+template <typename T>
+View<const T> view(const Tensor& tensor) {
+  return {tensor.const_data_ptr<T>(), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
+}
+
+template <typename T>
+View<T> mutable_view(const Tensor& tensor) {
+  return {tensor.mutable_data_ptr<T>(), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
+}
+
+template <typename T>
+void fill_options(Problem<T>& problem, const Options& options, const Tensor& like) {
+  constexpr int64_t longest = int64_t{1} << 28;
+  STD_TORCH_CHECK(
+      problem.n >= 1 && problem.m >= 1 && problem.n <= longest && problem.m <= longest,
+      "lengths of 1 to 2^28 are supported, got N = ", problem.n, " and M = ", problem.m);
+  STD_TORCH_CHECK(
+      std::isfinite(options.gamma) && options.gamma > 0, "gamma: expected a positive number, got ", options.gamma);
+  STD_TORCH_CHECK(
+      std::isfinite(options.warp_penalty) && options.warp_penalty >= 0,
+      "warp_penalty: expected a number of at least 0, got ", options.warp_penalty);
+  problem.x_lengths = per_pair(options.x_lengths, problem.batch, like, "x_lengths");
+  problem.y_lengths = per_pair(options.y_lengths, problem.batch, like, "y_lengths");
+  problem.bandwidths = per_pair(options.bandwidths, problem.batch, like, "bandwidths");
+  problem.bandwidth = options.bandwidth;
+  problem.gamma = options.gamma;
+  problem.scale = 1.0 / (options.gamma * kLn2);
+  problem.warp_penalty = options.warp_penalty;
+  problem.gammas = number_per_pair(options.gammas, problem.batch, like, "gammas");
+  problem.warp_penalties = number_per_pair(options.warp_penalties, problem.batch, like, "warp_penalties");
+}
+
+// What holds of series however a kernel wants them arranged.
+inline void check_series(const Tensor& x, const Tensor& y) {
+  STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
+  STD_TORCH_CHECK(
+      x.size(0) == y.size(0) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
+      ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
+  STD_TORCH_CHECK(
+      x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
+}
+
+// Of series that check_series has passed.
+template <typename T>
+Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
+  Problem<T> problem;
+  problem.cost = cost;
+  problem.x = view<T>(x);
+  problem.y = view<T>(y);
+  problem.batch = x.size(0);
+  problem.n = x.size(1);
+  problem.m = y.size(1);
+  problem.dim = x.size(2);
+  fill_options(problem, options, x);
+  return problem;
+}
+
+template <typename T>
+Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) {
+  STD_TORCH_CHECK(cost_matrix.dim() == 3, "cost_matrix: expected 3 dimensions, got ", cost_matrix.dim());
+  Problem<T> problem;
+  problem.cost = Cost::kMatrix;
+  problem.cost_matrix = view<T>(cost_matrix);
+  problem.batch = cost_matrix.size(0);
+  problem.n = cost_matrix.size(1);
+  problem.m = cost_matrix.size(2);
+  fill_options(problem, options, cost_matrix);
+  return problem;
+}
+
+// The order in which a kernel reads series and writes their gradients: neighbours in time next to each other in memory, or the
+// numbers of a vector; in forward also with zeros behind them, four by four.
+enum class Order { kDimensionMajor, kVectors, kFours };
+enum class Pass { kForward, kBackward };
+
+// The gradient of a (B, L, D) series, uninitialised or zero.
+inline Tensor new_series_gradient(const Tensor& series, Order order, bool zero_filled) {
+  const int64_t batch = series.size(0), length = series.size(1), dim = series.size(2);
+  if (order == Order::kVectors) return new_table(series, batch, length, dim, zero_filled);
+  if (zero_filled) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
+  return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
+}
+
+// What a backward pass is given for every pair.
+inline void check_of_pairs(const Tensor& grad_value, const Tensor& value, int64_t batch, const Tensor& like) {
+  const auto fits = [&](const Tensor& numbers) {
+    return numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == like.scalar_type() &&
+           numbers.device() == like.device();
+  };
+  STD_TORCH_CHECK(
+      fits(grad_value) && fits(value), "grad_value and value: expected shape (", batch,
+      ",), and the dtype and the device of the input");
+}
+
+// What arrives from above, of any stride: that of a sum is one number for all pairs.
+template <typename T>
+void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tensor& value) {
+  gradient.grad_value = grad_value.const_data_ptr<T>();
+  gradient.grad_stride = grad_value.stride(0);
+  gradient.value = value.const_data_ptr<T>();
+}
+
+// Calls f(T{}) with the C++ type of a float32 or float64 tensor.
+template <typename F>
+auto dispatch(const Tensor& tensor, F&& f) {
+  const ScalarType type = tensor.scalar_type();
+  STD_TORCH_CHECK(
+      type == ScalarType::Float || type == ScalarType::Double, "expected float32 or float64 tensors, got scalar type ",
+      static_cast<int>(type));
+  return type == ScalarType::Double ? f(double{}) : f(float{});
+}
+
+}  // namespace softdtw

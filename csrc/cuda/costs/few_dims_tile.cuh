@@ -1,0 +1,123 @@
+// Squared Euclidean costs of series of few dimensions in forward, where a strip's own lanes compute them: a lane holds the
+// vectors of its rows and reads those of its columns, whose neighbours other lanes have read just before.
+#pragma once
+
+#include "cuda/hardware/vectors.cuh"
+#include "cuda/kernels/multivariate/multivariate.h"
+#include "tile.cuh"
+
+namespace softdtw {
+
+// Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time.
+template <class S, int kGroups, bool kFours = true>
+class FewTile {
+  float4 rows[S::kRows][kGroups];
+  float costs[S::kRows][S::kSteps];
+
+ public:
+  static constexpr bool kUnivariate = false;
+  float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
+
+  __device__ FewTile(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
+      : columns(problem.y, pair, extent.m, problem.dim) {
+    const Vectors x(problem.x, pair, extent.n, problem.dim);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int i = 0; i < kGroups; ++i)
+        rows[k][i] = load_four<kFours>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
+  }
+  __device__ __forceinline__ void fetch(const Place<S>&) {}
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    const float* vectors[S::kSteps];
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) vectors[t] = column_at(place.column + t);
+    use_columns([&](int t, int i) { return load_four<kFours>(vectors[t], 4 * i, columns.dim); });
+  }
+  __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }
+
+ protected:
+  const Vectors columns;
+
+  __device__ __forceinline__ const float* column_at(int column) const { return columns.at(max(column, 0)); }
+  // `column(t, i)`: the i-th four numbers of one.
+  template <class Column>
+  __device__ __forceinline__ void use_columns(Column&& column) {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) costs[k][t] = 0;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      if (i > 0 && 4 * i >= columns.dim) continue;
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) {
+        const float4 four = column(t, i);
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_square(rows[k][i] - four, costs[k][t]);
+      }
+    }
+    reach = 0;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) reach = greater(reach, costs[k][t]);
+  }
+};
+
+// A tile for a warp that goes over a strip chunk by chunk and does nothing else, with memory of its own.
+template <class Tile>
+struct TileAhead : Tile {
+  struct Memory {};
+
+  template <class... Arguments>
+  __device__ TileAhead(Memory&, const Arguments&... arguments) : Tile(arguments...) {}
+};
+
+// Columns are read once, a chunk ahead, and stay in a ring in shared memory while lanes meet them. A second copy behind the first
+// spares them the ring's end.
+template <class S, int kGroups, bool kFours>
+struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
+  using Tile = FewTile<S, kGroups, kFours>;
+  static constexpr int kRoom = 2 * kWarp;  // lanes meet kWarp - 1 columns beside those of the chunk
+  static_assert(kWarp - 1 + S::kSteps <= kRoom && S::kSteps * kGroups <= kWarp);
+  struct alignas(16) Memory {
+    float4 columns[kGroups][2 * kRoom];
+  };
+
+  __device__ TileAhead(
+      Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
+      : Tile(problem, extent, strip, pair, lane), ring(memory), own_column(lane / kGroups), own_group(lane % kGroups) {
+    for (int first = strip.first_column - kWarp; first < strip.first_column; first += S::kSteps) {
+      fetch_from(first);
+      put(first);
+    }
+  }
+  __device__ __forceinline__ void fetch(const Place<S>& place) { fetch_from(first_of(place)); }
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    put(first_of(place));
+    __syncwarp();
+    const float4* const first = ring.columns[0] + (place.column & (kRoom - 1));
+    this->use_columns([&](int t, int i) { return first[i * 2 * kRoom + t]; });
+  }
+
+ private:
+  Memory& ring;
+  const int own_column, own_group;
+  float4 piece;
+
+  __device__ __forceinline__ static int first_of(const Place<S>& place) {
+    return place.column + static_cast<int>(threadIdx.x);
+  }
+  __device__ __forceinline__ void fetch_from(int first) {
+    if (own_column < S::kSteps)
+      piece = load_four<kFours>(this->column_at(first + own_column), 4 * own_group, this->columns.dim);
+  }
+  __device__ __forceinline__ void put(int first) {
+    if (own_column >= S::kSteps) return;
+    float4* const place = ring.columns[own_group] + ((first + own_column) & (kRoom - 1));
+    place[0] = place[kRoom] = piece;
+  }
+};
+
+}  // namespace softdtw

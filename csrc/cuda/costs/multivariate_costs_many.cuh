@@ -1,0 +1,295 @@
+// Costs of a strip with many dimensions: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin
+// near both: the strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the
+// block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims: from differences throughout.
+//
+// Lanes to work: the strip's warps take batches of columns in turn, and a batch is four blocks of 16 rows, for all of which its columns
+// are split into factors once. Those of the rows are the same in every batch: they stand in shared memory, as many dimensions as fit
+// there. A block is held as tensor_core.cuh says, with the columns of a group of 8 permuted, so that a lane has those of its member
+// number t and t + 4, and stores meet different banks. A lane reads four dimensions at once and the order of dimensions in a product is
+// free: member t of a group takes 4 t to 4 t + 3 of every 16.
+#pragma once
+
+#include "multivariate_series.cuh"
+
+namespace softdtw {
+
+constexpr int kMatrixDims = 16;          // below so many dimensions differences are cheaper
+constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
+
+template <bool kFours, class Ring>
+class ManyCosts : StripOfSeries {
+  using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
+  static constexpr int kWarps = Ring::kWarps;
+  static_assert(Ring::kBatches % kWarps == 0, "a slot's batches are the same warp's");
+  Ring& ring;
+  const int warp;
+  const HeldRows held;
+  const float scale;                                 // from the unit of the costs to that of m, for prices
+  float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
+
+ public:
+  static constexpr int kStride = kWarps;  // between the batches of a warp
+
+  __device__ ManyCosts(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,
+      HeldRows held_)
+      : StripOfSeries(problem, extent, strip_, pair),
+        ring(ring_),
+        warp(warp_),
+        held(held_),
+        scale(Ring::kIsPriced ? Recurrences<S>(problem, pair).plain.scale : 0) {
+    if (x.dim >= kMatrixDims)
+      for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
+    for (int batch = -kEarlyBatches; batch < 0; ++batch)
+      if (first_own(batch, 1) == batch) clear(Ring::slot(batch));
+    ring.meet();
+  }
+  // The first of the warp's batches, from this one on, to the right (`direction` 1) or to the left (-1).
+  __device__ __forceinline__ int first_own(int batch, int direction) const {
+    while (Ring::slot(batch) % kWarps != warp) batch += direction;
+    return batch;
+  }
+  // Starts the loads of a batch's columns. Before the first batch is filled.
+  __device__ __forceinline__ void fetch(int batch) {
+    if (batch >= 0 && x.dim >= kMatrixDims) load_columns(strip.first_column + batch * kBatchColumns, 0);
+  }
+  // `next`: the batch that will be filled after this one.
+  __device__ void fill(int batch, int next) {
+    const int first = strip.first_column + batch * kBatchColumns, slot = Ring::slot(batch);
+    if (batch < 0 || first >= strip.end_column) {
+      fetch(next);
+      return clear(slot);
+    }
+    float greatest[kBatchGroups] = {};
+    unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
+    if (x.dim >= kMatrixDims) left = fill_from_products(first, next, slot, greatest);
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      if ((left >> tile & 1) == 0) continue;
+      float costs[kBatchGroups][4];
+      differences(tile, first, costs);
+      store(tile, slot, costs, greatest);
+    }
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const float reach = greatest_of_warp(greatest[h]);
+      if (threadIdx.x == 0) ring.reach[0][slot * kBatchGroups + h] = reach;
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ void clear(int slot) {
+    ring.clear(slot, threadIdx.x, kWarp);
+    if (threadIdx.x < kBatchGroups) ring.reach[0][slot * kBatchGroups + threadIdx.x] = 0;
+    __syncwarp();
+  }
+  // Rows group and group + 8 of a tile.
+  __device__ __forceinline__ const float* row(int tile, int half) const {
+    return x.at(strip.first_row + tile * kTileRows + 8 * half + group);
+  }
+  __device__ __forceinline__ void load_rows(int tile, int d, const float4& from, float4 (&moved)[2]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) moved[half] = load_four<kFours>(row(tile, half), d, x.dim) - from;
+  }
+  __device__ __forceinline__ static void split_rows(const float4 (&moved)[2], RowFactors& factors) {
+    const float4 &upper = moved[0], &lower = moved[1];
+    const float in_order[2][4] = {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) factors[i][j] = CutFactor(in_order[i][j]);
+  }
+  __device__ __forceinline__ void hold(int block, int tile, const float4 (&moved)[2]) const {
+    RowFactors factors;
+    split_rows(moved, factors);
+    float4* const out = held.at(block, tile);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      out[2 * i * kWarp] = {factors[i][0].high, factors[i][1].high, factors[i][2].high, factors[i][3].high};
+      out[(2 * i + 1) * kWarp] = {factors[i][0].low, factors[i][1].low, factors[i][2].low, factors[i][3].low};
+    }
+  }
+  // What does not depend on columns: norms and factors of a tile of rows.
+  __device__ __forceinline__ void prepare(int tile) {
+    constexpr int kAtOnce = 4;  // blocks whose loads are on their way together
+    float norms[2] = {};
+#pragma unroll 1
+    for (int first = 0; first * HeldRows::kDims < x.dim; first += kAtOnce) {
+      float4 moved[kAtOnce][2];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int d = (first + i) * HeldRows::kDims + 4 * member;
+        load_rows(tile, d, load_four<kFours>(origin, d, x.dim), moved[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        norms[0] = add_square(moved[i][0], norms[0]);
+        norms[1] = add_square(moved[i][1], norms[1]);
+        if (first + i < held.blocks) hold(first + i, tile, moved[i]);
+      }
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float norm = sum_of_group(norms[half]);
+      if (member == 0) ring.norms[tile * kTileRows + 8 * half + group] = norm;
+    }
+  }
+  template <bool kHeld>
+  __device__ __forceinline__ void load_factors(int block, int tile, const float4& from, RowFactors& factors) const {
+    if constexpr (kHeld) {
+      const float4* const in = held.at(block, tile);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float4 high = in[2 * i * kWarp], low = in[(2 * i + 1) * kWarp];
+        factors[i][0] = {high.x, low.x}, factors[i][1] = {high.y, low.y};
+        factors[i][2] = {high.z, low.z}, factors[i][3] = {high.w, low.w};
+      }
+    } else {
+      float4 moved[2];
+      load_rows(tile, block * HeldRows::kDims + 4 * member, from, moved);
+      split_rows(moved, factors);
+    }
+  }
+
+  // Starts the loads of a batch's columns, of a block of dimensions.
+  __device__ __forceinline__ void load_columns(int first, int block) {
+    const int d = block * HeldRows::kDims + 4 * member;
+    origin_ahead = load_four<kFours>(origin, d, x.dim);
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h)
+      columns_ahead[h] = load_four<kFours>(y.at(first + 8 * h + group / 2 + group % 2 * 4), d, x.dim);
+  }
+  // Adds the products of a block of dimensions. Tiles follow each other without a jump, so that none waits for tensor cores that
+  // another one could use.
+  template <bool kHeld>
+  __device__ __forceinline__ void add_products(
+      int block, int first, float (&sums)[kTiles][kBatchGroups][4], float (&y_norms)[kBatchGroups]) {
+    const float4 from = origin_ahead;
+    float4 columns[kBatchGroups];
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) columns[h] = columns_ahead[h] - from;
+    load_columns(first, block + 1);
+    __syncwarp();  // or the compiler starts the loads where it needs them
+    Factor right[kBatchGroups][2][2];
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      y_norms[h] = add_square(columns[h], y_norms[h]);
+      right[h][0][0] = Factor(columns[h].x), right[h][0][1] = Factor(columns[h].y);
+      right[h][1][0] = Factor(columns[h].z), right[h][1][1] = Factor(columns[h].w);
+    }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      RowFactors left;
+      load_factors<kHeld>(block, tile, from, left);
+      // Tensor cores cut off what they round, so long sums in them drift: these are short.
+      Sums parts[2 * kBatchGroups] = {};
+      multiply_add<3, 2 * kBatchGroups>(
+          parts, {&left[0], &left[0], &left[1], &left[1]}, {&right[0][0], &right[1][0], &right[0][1], &right[1][1]});
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) sums[tile][h][j] += parts[h][j] + parts[kBatchGroups + h][j];
+    }
+  }
+
+  // Returns the tiles that were left out because something cancelled in them. Columns have been fetched; those of the next batch
+  // will be.
+  __device__ __forceinline__ unsigned fill_from_products(int first, int next, int slot, float (&greatest)[kBatchGroups]) {
+    float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
+    int block = 0;
+#pragma unroll 1
+    for (; block < held.blocks; ++block) add_products<true>(block, first, sums, y_norms);
+#pragma unroll 1
+    for (; block * HeldRows::kDims < x.dim; ++block) add_products<false>(block, first, sums, y_norms);
+    fetch(next);
+    float y_norm_of[kBatchGroups][2];  // the sum's column 2 member + j belongs to the group of that number
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const float norm = sum_of_group(y_norms[h]);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) y_norm_of[h][j] = __shfl_sync(kAllLanes, norm, 4 * (2 * member + j));
+    }
+    const float y_norms_sum = (y_norm_of[0][0] + y_norm_of[0][1]) + (y_norm_of[1][0] + y_norm_of[1][1]);
+    unsigned cancelled = 0;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const float* const norms = ring.norms + tile * kTileRows + group;
+      float least = INFINITY;  // of what is left of a cost above the share that tells of cancelling
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float magnitude = norms[j / 2 * 8] + y_norm_of[h][j % 2];
+          sums[tile][h][j] = fmaf(-2.0f, sums[tile][h][j], magnitude);
+          least = fminf(least, fmaf(-kCancelled, magnitude, sums[tile][h][j]));
+        }
+      // So every magnitude is finite, and so are all products.
+      const bool is_finite = norms[0] + norms[8] + y_norms_sum < INFINITY;
+      if (__all_sync(kAllLanes, is_finite && least >= 0))
+        store(tile, slot, sums[tile], greatest);
+      else
+        cancelled |= 1u << tile;
+    }
+    return cancelled;
+  }
+
+  // The lane's cells of a block: rows group and group + 8, columns member and member + 4 of either group of columns.
+  __device__ __forceinline__ void differences(int tile, int first, float (&costs)[kBatchGroups][4]) const {
+    const int row = strip.first_row + tile * kTileRows + group;
+    const float *const upper = x.at(row), *const lower = x.at(row + 8);
+    const float* columns[kBatchGroups][2];
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        columns[h][i] = y.at(first + 8 * h + member + 4 * i);
+        costs[h][i] = costs[h][2 + i] = 0;
+      }
+#pragma unroll 2
+    for (int d = 0; d < x.dim; d += 4) {
+      const float4 a = load_four<kFours>(upper, d, x.dim), b = load_four<kFours>(lower, d, x.dim);
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float4 column = load_four<kFours>(columns[h][i], d, x.dim);
+          costs[h][i] = add_square(a - column, costs[h][i]);
+          costs[h][2 + i] = add_square(b - column, costs[h][2 + i]);
+        }
+    }
+  }
+
+  __device__ __forceinline__ void store(
+      int tile, int slot, const float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
+    float most[kBatchGroups] = {};
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) most[h] = greater(most[h], costs[h][i]);
+      greatest[h] = greater(greatest[h], most[h]);
+    }
+    const auto store_all = [&](auto&& cell_of) {
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          ring.at_quarter(tile * kTileRows + group + i / 2 * 8, slot * kBatchColumns + 8 * h + i % 2 * 4, member) =
+              cell_of(costs[h][i]);
+    };
+    if constexpr (Ring::kIsPriced) {
+      using Plain = Recurrences<S>::Plain;
+      // What a fraction cannot be told of, NaN included, no plain sweep will take: it stays as it is.
+      if (__all_sync(kAllLanes, greater(most[0], most[1]) * scale < Whole<float>::limit))
+        store_all([&](float cost) { return Plain::split(cost, scale); });
+      else
+        store_all([&](float cost) {
+          return cost * scale < Whole<float>::limit ? Plain::split(cost, scale) : Entry<float>{cost, 0};
+        });
+    } else {
+      store_all([](float cost) { return cost; });
+    }
+  }
+};
+
+}  // namespace softdtw

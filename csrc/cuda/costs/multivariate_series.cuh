@@ -1,0 +1,31 @@
+// The series as those warps of a strip (multivariate.cu) see them that compute with vectors: costs (multivariate_costs.cuh) and gradients
+// (multivariate_gradient.cuh).
+#pragma once
+
+#include "cuda/hardware/tensor_core.cuh"
+#include "cuda/hardware/vectors.cuh"
+#include "cuda/kernels/multivariate/multivariate.h"
+#include "cuda/kernels/multivariate/multivariate_channel.cuh"
+
+namespace softdtw {
+
+constexpr int kTileRows = HeldRows::kTileRows, kTiles = HeldRows::kTiles;
+
+// Where a strip and its columns lie in the series.
+struct StripOfSeries {
+  using S = ProductShape;
+  const Vectors x, y;
+  const Strip<S> strip;
+  const int group, member;
+  const float* const origin;
+
+  __device__ StripOfSeries(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair)
+      : x(problem.x, pair, extent.n, problem.dim),
+        y(problem.y, pair, extent.m, problem.dim),
+        strip(strip_),
+        group(threadIdx.x / 4),
+        member(threadIdx.x % 4),
+        origin(x.at(strip.first_row + S::kStripRows / 2)) {}
+};
+
+}  // namespace softdtw

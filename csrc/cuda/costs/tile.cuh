@@ -1,0 +1,259 @@
+// A lane's tile of a chunk (strip.cuh): where it lies, and the costs in it.
+#pragma once
+
+#include "cuda/strips/strip.cuh"
+
+namespace softdtw {
+
+// Where a chunk stands: which cells a lane may hold, and what needs no check in the whole warp.
+template <class S>
+struct Place {
+  int row, column;  // the lane's first cell
+  bool in_columns;  // every lane's columns are in [0, m)
+  bool in_table;    // and the rows in [0, n)
+  bool in_band;     // no cell is outside the band but those left of the table; cells below or right of the table do no harm
+  bool is_entered;  // nor left of the table, and the same holds for the columns just left of the chunk
+
+  __device__ Place(const Strip<S>& strip, const Extent& extent, int chunk, int lane) {
+    const int start = strip.first_column + chunk * S::kSteps;
+    row = strip.first_row + lane * S::kRows;
+    column = start - lane;
+    const int leftmost = start - (kWarp - 1), rightmost = start + S::kSteps - 1;
+    const int last_row = strip.first_row + S::kStripRows - 1;
+    in_columns = leftmost >= 0 && rightmost < extent.m;
+    in_table = in_columns && last_row < extent.n;
+    in_band = rightmost - strip.first_row <= extent.high && max(leftmost, 1) - 1 - last_row >= extent.low;
+    is_entered = in_band && leftmost >= 1;
+  }
+  __device__ bool holds(const Extent& extent, int k, int t) const {
+    return column + t >= 0 && extent.in_band(row + k, column + t);
+  }
+};
+
+// One coordinate of the kRows rows of x and the kSteps columns of y that a lane's tile meets. Rows and columns past the
+// pair's end repeat its last ones: such cells hold finite numbers that no result depends on, and padding is never read.
+template <class S>
+struct SeriesTile {
+  using T = typename S::Scalar;
+  const View<const T> x, y;
+  const Extent& extent;
+  const Place<S>& place;
+  const int64_t dim;
+  const bool direct;  // no clamping, neighbours in time are neighbours in memory
+
+  __device__ SeriesTile(const Problem<T>& problem, const Extent& extent_, const Place<S>& place_, int64_t pair)
+      : x(problem.x.pair(pair)),
+        y(problem.y.pair(pair)),
+        extent(extent_),
+        place(place_),
+        dim(problem.dim),
+        direct(place_.in_table && problem.x.row_stride == 1 && problem.y.row_stride == 1) {}
+
+  // Calls f(d, rows, columns) for every coordinate, with the loads of kInFlight coordinates in flight.
+  template <int kInFlight, class F>
+  __device__ __forceinline__ void for_each_dim(F&& f) const {
+    const T* x_line = x.data;
+    const T* y_line = y.data;
+    if (direct) {
+      x_line += place.row;
+      y_line += place.column;
+#pragma unroll(kInFlight)
+      for (int64_t d = 0; d < dim; ++d, x_line += x.column_stride, y_line += y.column_stride) {
+        T rows[S::kRows], columns[S::kSteps];
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) rows[k] = x_line[k];
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) columns[t] = y_line[t];
+        f(d, rows, columns);
+      }
+    } else {
+#pragma unroll 1
+      for (int64_t d = 0; d < dim; ++d, x_line += x.column_stride, y_line += y.column_stride) {
+        T rows[S::kRows], columns[S::kSteps];
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) rows[k] = x_line[min(place.row + k, extent.n - 1) * x.row_stride];
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) columns[t] = y_line[min(max(place.column + t, 0), extent.m - 1) * y.row_stride];
+        f(d, rows, columns);
+      }
+    }
+  }
+};
+
+// A lane's tile of costs, in the unit of the problem (in that of m, for a ready-made matrix). Returns a bound on the
+// largest of them, or NaN.
+template <class S>
+__device__ __forceinline__ typename S::Scalar load_costs(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, int64_t pair,
+    typename S::Scalar (&costs)[S::kRows][S::kSteps]) {
+  using T = typename S::Scalar;
+  if (problem.cost == Cost::kMatrix) {
+    const View<const T> matrix = problem.cost_matrix.pair(pair);
+    const T scale = static_cast<T>(problem.scale_of(pair));
+    T largest = 0;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) {
+        costs[k][t] = limit_cost(line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride] * scale);
+        largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
+      }
+    }
+    return largest;
+  }
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) costs[k][t] = T(0);
+  const SeriesTile<S> series(problem, extent, place, pair);
+  T bound = 0;
+  const auto add = [&](auto share) {
+    series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+      T row = 0, column = 0;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
+      bound = share(row + column, bound);
+    });
+  };
+  if (problem.cost == Cost::kCityblock)
+    add([](T difference, T sum) { return sum + DeviceMath<T>::abs(difference); });
+  else
+    add([](T difference, T sum) { return DeviceMath<T>::fma(difference, difference, sum); });
+  if (problem.cost == Cost::kEuclidean) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = DeviceMath<T>::sqrt(costs[k][t]);
+    bound = DeviceMath<T>::sqrt(bound);
+  }
+  return bound;
+}
+
+// One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
+template <int kCount, typename Value>
+__device__ __forceinline__ Value pick(const Value (&values)[kCount], int t) {
+  Value value = values[0];
+#pragma unroll
+  for (int i = 1; i < kCount; ++i)
+    if (t == i) value = values[i];
+  return value;
+}
+
+// Costs from any number of dimensions, or ready-made ones, all of a tile at once.
+template <class S>
+struct DenseTile {
+  using T = typename S::Scalar;
+  static constexpr bool kUnivariate = false;
+  const Problem<T>& problem;
+  const Extent& extent;
+  const int64_t pair;
+  T costs[S::kRows][S::kSteps];
+  T reach = 0;  // no cost of the tile is larger; NaN if one is NaN
+
+  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair_, int)
+      : problem(problem_), extent(extent_), pair(pair_) {}
+  __device__ __forceinline__ void fetch(const Place<S>&) {}
+  __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, pair, costs); }
+  __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
+  // For a t that is known at run time only.
+  __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
+};
+
+// The lesser and the greater of two numbers; NaN if one is NaN.
+__device__ __forceinline__ float lesser(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a <= b || a != a ? a : b;
+#endif
+}
+__device__ __forceinline__ float greater(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a >= b || a != a ? a : b;
+#endif
+}
+
+__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
+__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
+
+// Squared differences of float32 series of one dimension, from registers.
+template <class S>
+struct UnivariateTile {
+  using T = typename S::Scalar;
+  static constexpr bool kUnivariate = true;
+  T x[S::kRows], y[S::kSteps], next[S::kSteps];
+  T reach = 0, x_lowest, x_highest;
+  const T* line;
+  int64_t stride;
+  int last;
+
+  __device__ UnivariateTile(const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
+      : line(problem.y.pair(pair).data), stride(problem.y.row_stride), last(extent.m - 1) {
+    const View<const T> rows = problem.x.pair(pair);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+      set_row(k, rows.data[min(strip.first_row + lane * S::kRows + k, extent.n - 1) * rows.row_stride]);
+  }
+  // Starts the loads of a chunk's columns, ahead of use.
+  __device__ __forceinline__ void fetch(const Place<S>& place) {
+    if (place.in_columns && stride == 1) {
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) next[t] = line[place.column + t];
+    } else {
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) next[t] = line[min(max(place.column + t, 0), last) * stride];
+    }
+  }
+  __device__ __forceinline__ void use(const Place<S>&) {
+    T lowest = 0, highest = 0;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      y[t] = next[t];
+      lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
+      highest = t == 0 ? y[t] : greater(highest, y[t]);
+    }
+    reach = greater(x_highest - lowest, highest - x_lowest);
+    reach *= reach;
+  }
+  __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
+  __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
+  // For a t that is known at run time only.
+  __device__ __forceinline__ T cost_any(int k, int t) const {
+    const T difference = x[k] - pick(y, t);
+    return difference * difference;
+  }
+
+ protected:
+  __device__ UnivariateTile(const View<const T>& columns, int last_)
+      : line(columns.data), stride(columns.row_stride), last(last_) {}
+  __device__ __forceinline__ void set_row(int k, T value) {
+    x[k] = value;
+    x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);
+    x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
+  }
+};
+
+template <typename T>
+bool is_univariate(const Problem<T>& problem) {
+  return problem.cost == Cost::kSqEuclidean && problem.dim == 1;
+}
+// Without a band and without a penalty.
+template <typename T>
+bool is_plain(const Problem<T>& problem) {
+  return problem.bandwidth < 0 && !problem.bandwidths && problem.warp_penalty == 0 && !problem.warp_penalties;
+}
+
+}  // namespace softdtw

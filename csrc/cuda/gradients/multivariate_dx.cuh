@@ -1,0 +1,176 @@
+// dx of a strip (multivariate_gradient.cuh).
+#pragma once
+
+#include "multivariate_gradient.cuh"
+
+namespace softdtw {
+
+constexpr int kRowEights = 4;  // blocks of eight dimensions whose sums a warp holds at once
+
+// Moves everything one place down and the first to the end, for loops that are not unrolled, which cannot choose a register.
+template <int kCount, int kSize>
+__device__ __forceinline__ void rotate(float (&items)[kCount][kSize]) {
+#pragma unroll
+  for (int j = 0; j < kSize; ++j) {
+    const float first = items[0][j];
+#pragma unroll
+    for (int i = 0; i + 1 < kCount; ++i) items[i][j] = items[i + 1][j];
+    items[kCount - 1][j] = first;
+  }
+}
+
+// dx. Several warps take blocks of dimensions in turn, or tiles of rows where there is one block: most of E is in one tile or
+// two.
+template <bool kFew>
+class RowGradients : public StripGradient<kFew> {
+  using Base = StripGradient<kFew>;
+  using S = ProductShape;
+  using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
+  static constexpr int kWarps = ProductWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
+  const View<float> dx;
+  const int warp;
+  float columns[kBatchGroups][2][kEights];  // those of y in a batch, in a block of dimensions
+  float row_sums[kTiles][2] = {};           // of E, this lane's share, rows group and group + 8 of a tile
+  Sums held[kFew ? kTiles : 1] = {};        // of products, if dimensions are few
+
+ public:
+  __device__ RowGradients(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, typename Base::Ring& ring_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, ring_),
+        dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
+        warp(warp_) {}
+
+  // What does not depend on E: with one block of dimensions, its columns, for the tiles that are the warp's own.
+  __device__ __forceinline__ void prepare(int batch) {
+    if (dx.data != nullptr && has_one_block()) load_columns(strip.first_column + batch * kBatchColumns, first_dim_of(warp));
+  }
+  __device__ __forceinline__ void add(int batch) {
+    if (dx.data == nullptr) return;
+    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      float e[2][4], sums[2];
+      if (Base::load_alignment(tile, ring_column, e, sums)) {
+        row_sums[0][0] += sums[0];
+        row_sums[0][1] += sums[1];
+        Factor left[kBatchGroups][4];
+#pragma unroll
+        for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
+        if constexpr (kFew)
+          add_to_held(left);
+        else
+          add_to_memory(tile, first, left);
+      }
+      rotate(row_sums);
+      if constexpr (kFew) rotate(held);
+    }
+  }
+
+  // The part of dx that is no product.
+  __device__ __forceinline__ void finish() {
+    if (dx.data == nullptr) return;
+    __syncwarp();
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const int row = strip.first_row + tile * kTileRows;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float sum = sum_of_group(row_sums[0][half]);
+        if constexpr (kFew)
+          finish_held(row + group + 8 * half, sum, held[0][2 * half], held[0][2 * half + 1]);
+        else
+          finish_memory(tile, row + 8 * half, sum);
+      }
+      rotate(row_sums);
+      if constexpr (kFew) rotate(held);
+    }
+  }
+
+ private:
+  // Of a warp: dimensions first_dim_of(tile) and, if it has more than one block, every kStride further.
+  static constexpr int kStride = kDims * kWarps;
+  __device__ __forceinline__ bool has_one_block() const { return x.dim <= kStride; }
+  __device__ __forceinline__ int first_dim_of(int tile) const {
+    return x.dim > kDims ? kDims * warp : kDims * ((warp + tile) % kWarps);
+  }
+  __device__ __forceinline__ void load_columns(int first, int first_dim) {
+    float from[kEights] = {};
+    Base::load(origin, first_dim, from, from);
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) Base::load(y.at(first + 8 * h + member + 4 * j), first_dim, from, columns[h][j]);
+  }
+
+  __device__ __forceinline__ void add_to_held(const Factor (&left)[kBatchGroups][4]) {
+    Sums terms[4] = {};
+#pragma unroll
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const Factor right[2] = {Factor(columns[h][0][0]), Factor(columns[h][1][0])};
+      multiply_add_apart(terms, left[h], right);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) held[0][j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+  }
+  __device__ __forceinline__ void finish_held(int row, float sum, float first, float second) const {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int d = 2 * member + j;
+      if (row < x.count && d < x.dim)
+        dx.at(row, d) = scale * fmaf(sum, Base::moved(x.at(row), d), -(j == 0 ? first : second));
+    }
+  }
+
+  // sum_j E y_j for the rows of a tile and the columns of a batch.
+  __device__ __forceinline__ void add_to_memory(int tile, int first, const Factor (&left)[kBatchGroups][4]) {
+    const int own_row = strip.first_row + tile * kTileRows + group;
+#pragma unroll 1
+    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+      const int own_dim = first_dim + 2 * member;
+      float* const out = dx.data + own_row * dx.row_stride + own_dim;
+      const auto for_each_sum = [&](auto&& f) {
+#pragma unroll
+        for (int i = 0; i < kEights; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j)
+            if (own_row + j / 2 * 8 < x.count && own_dim + 8 * i + j % 2 < x.dim)
+              f(i, j, (out + j / 2 * 8 * dx.row_stride)[8 * i + j % 2]);
+      };
+      Sums sums[kEights] = {}, before[kEights];
+      for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
+      if (!has_one_block()) load_columns(first, first_dim);
+#pragma unroll
+      for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left[h], columns[h][0], columns[h][1]);
+      for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
+    }
+  }
+
+  // For eight rows of a tile, with the sum of the one that is the lane's group.
+  __device__ __forceinline__ void finish_memory(int tile, int first_row, float sum) const {
+#pragma unroll 1
+    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+      const int d = first_dim + threadIdx.x;
+      const bool inside = d < x.dim;
+      const float from = inside ? __ldg(origin + d) : 0.0f;
+      float products[8], own[8];
+#pragma unroll
+      for (int g = 0; g < 8; ++g) {
+        const int row = first_row + g;
+        products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
+        own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
+      }
+#pragma unroll
+      for (int g = 0; g < 8; ++g) {
+        const int row = first_row + g;
+        const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
+        if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
+      }
+    }
+  }
+};
+static_assert(8 * kRowEights == kWarp, "a warp finishes what it has added");
+
+}  // namespace softdtw

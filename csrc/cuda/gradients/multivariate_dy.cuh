@@ -1,0 +1,192 @@
+// dy of a strip (multivariate_gradient.cuh).
+#pragma once
+
+#include "multivariate_gradient.cuh"
+
+namespace softdtw {
+
+constexpr int kColumnEights = 2;    // blocks of eight dimensions whose sums a warp holds at once
+constexpr int kGradientTables = 2;  // of dy
+
+// Whom a strip waits for before it adds to its table of dy, and who waits for it. What is published grows from right to left:
+// how many groups lie between `start`, a group beyond any strip's last one, and the last one done; and a round more when it and
+// all strips below are done.
+struct GradientChain : Watchers {
+  Neighbour below;
+  int start;
+};
+
+// dy. Several warps take blocks of dimensions in turn. In its products columns are the rows of the left factor; rows 2 t and
+// 2 t + 1 of every 8 are what member t holds.
+template <bool kFew>
+class ColumnGradients : public StripGradient<kFew> {
+  using Base = StripGradient<kFew>;
+  using S = ProductShape;
+  using Base::group, Base::member, Base::origin, Base::ring, Base::scale, Base::strip, Base::x, Base::y;
+  static constexpr int kOwnEights = kFew ? 1 : kColumnEights;
+  const View<float> dy;
+  const int warp;
+  const GradientChain& chain;
+  const bool works;                       // there may be more warps than blocks of dimensions
+  Progress seen = 0, done = 0, told = 0;  // of the strip below; of this one, and what is published
+  int coming = 0;                         // what will be done next
+
+ public:
+  __device__ ColumnGradients(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, typename Base::Ring& ring_, const View<float>& dy_, const GradientChain& chain_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, ring_),
+        dy(dy_),
+        warp(warp_),
+        chain(chain_),
+        works(dy_.data != nullptr && warp_ * 8 * kOwnEights < problem.dim) {}
+
+  // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
+  __device__ __forceinline__ void prepare(int batch) {
+    if (!works) return;
+    if (batch % 2 == 0) publish();
+    coming = chain.start - (strip.first_column / S::kSteps + batch * kBatchGroups);
+  }
+  __device__ __forceinline__ void add(int batch) {
+    if (!works) return;
+    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+    // Those that matter. With few dimensions two blocks share what caches instructions, and fewer of these are faster.
+    unsigned tiles = 0;
+    if constexpr (kFew) {
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        float e[2][4], sums[2];
+        if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
+      }
+    } else {
+      tiles = tiles_of(ring_column);
+    }
+    if (tiles == 0) {
+      // Who waits for this strip will hear of it, if not now, with a later batch.
+      if (threadIdx.x == 0 && chain.below.has_done(coming, seen)) done = progress_of(0, coming);
+    } else {
+      // Ahead of the products, so that what they are added to is on its way meanwhile: mostly the strip below has long done it.
+      await_below();
+#pragma unroll 1
+      for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
+        add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ void finish() {
+    if (!works) return;
+    publish();
+    if (threadIdx.x > 0) return;
+    Neighbour below = chain.below;
+    below.round = 1;
+    while (!below.has_done(0, seen)) __nanosleep(20);
+    chain.publish(progress_of(1, 0));
+  }
+
+ private:
+  __device__ __forceinline__ void publish() {
+    if (threadIdx.x == 0 && done != told) chain.publish(done);
+    told = done;
+  }
+  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set.
+  __device__ __forceinline__ unsigned tiles_of(int ring_column) const {
+    // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
+    const uint4* const cells =
+        reinterpret_cast<const uint4*>(ring.cells + (ring_column + threadIdx.x / 16) * Base::Ring::kRows) +
+        threadIdx.x % 16;
+    unsigned any[2] = {};
+#pragma unroll
+    for (int i = 0; i < kBatchColumns / 2; ++i) {
+      const uint4 four = cells[2 * i * Base::Ring::kRows / 4];
+      any[i % 2] |= (four.x | four.y) | (four.z | four.w);
+    }
+    unsigned tiles = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & 0x60000000u) != 0), rows = lanes | lanes >> 16;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile)
+        if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
+    }
+    return tiles;
+  }
+  // Until the strip below has added what it has to what comes.
+  __device__ __forceinline__ void await_below() {
+    if (threadIdx.x == 0) {
+#pragma unroll 1
+      while (!chain.below.has_done(coming, seen)) __nanosleep(20);
+    }
+    __syncwarp();
+    done = progress_of(0, coming);
+  }
+
+  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int ring_column, int first_dim) {
+    const int column = first + group, own_dim = first_dim + 2 * member;
+    float* const out = dy.data + column * dy.row_stride + own_dim;
+    const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
+    const auto for_each_sum = [&](auto&& f) {
+#pragma unroll
+      for (int i = 0; i < kOwnEights; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (column + j / 2 * 8 < y.count && own_dim + 8 * i + j % 2 < x.dim)
+            f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
+    };
+    Sums before[kOwnEights], moved[kOwnEights], sums[kOwnEights] = {};
+    for_each_sum([&](int i, int j, float& sum) {
+      before[i][j] = __ldcg(&sum);
+      moved[i][j] = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
+    });
+    float column_sums[2] = {};
+    if constexpr (kFew) {
+      Sums terms[4] = {};
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if ((tiles >> tile & 1) == 0) continue;
+        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+          const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
+          const Factor right[2] = {Factor(Base::moved(x.at(row), group)), Factor(Base::moved(x.at(row + 1), group))};
+          multiply_add_apart(terms, left, right);
+        });
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[0][j] = ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+    } else {
+      float from[kOwnEights] = {};
+      Base::load(origin, first_dim, from, from);
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if ((tiles >> tile & 1) == 0) continue;
+        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+          const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
+          float upper[kOwnEights], lower[kOwnEights];
+          Base::load(x.at(row), first_dim, from, upper);
+          Base::load(x.at(row + 1), first_dim, from, lower);
+          Base::multiply(sums, first_dim, left, upper, lower);
+        });
+      }
+    }
+    column_sums[0] = sum_of_group(column_sums[0]);
+    column_sums[1] = sum_of_group(column_sums[1]);
+    for_each_sum([&](int i, int j, float& sum) {
+      sum = fmaf(scale, fmaf(column_sums[j / 2], moved[i][j], -sums[i][j]), before[i][j]);
+    });
+  }
+
+  // f(half, E as a left factor) for the two halves of a tile's rows.
+  template <class F>
+  __device__ __forceinline__ void for_each_half(int tile, int ring_column, float (&column_sums)[2], F&& f) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile * kTileRows + 8 * half + 2 * member;
+      const auto e0 = ring.two_rows(row, ring_column + group);
+      const auto e1 = ring.two_rows(row, ring_column + 8 + group);
+      column_sums[0] += e0.x + e0.y;
+      column_sums[1] += e1.x + e1.y;
+      const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};
+      f(half, left);
+    }
+  }
+};
+
+}  // namespace softdtw

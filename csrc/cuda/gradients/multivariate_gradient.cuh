@@ -1,0 +1,68 @@
+// (5) for a strip, from rectangles of E, by the strip's gradient warps: with both series moved by the strip's origin,
+//   dx_i = 2 g (x_i sum_j E[i,j] - sum_j E[i,j] y_j),   dy_j = 2 g (y_j sum_i E[i,j] - sum_i E[i,j] x_i),
+// where the sums of vectors are matrix products (tensor_core.cuh). dx is the strip's own: with few dimensions the products add up in
+// registers, otherwise in its memory, and the rest comes at the end. To dy every other strip of a pair adds in turn, the last
+// one first, and the strips between them to a table of their own, which is added to dy in the end: so every sum has one order,
+// and strips that are next to each other, whose likely paths meet the same columns, do not wait for each other. What is added
+// to in memory starts from zeros.
+//
+// Most of E is all but 0, far from every likely path. A block of E below kNegligible is left out: in the row and in the column
+// of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
+#pragma once
+
+#include "cuda/costs/multivariate_series.cuh"
+
+namespace softdtw {
+
+// What both gradients of a strip need of the series and of E.
+template <bool kFew>
+struct StripGradient : StripOfSeries {
+  using Ring = typename BackwardChannel<kFew>::Alignment;
+  Ring& ring;
+  const float scale;
+
+  __device__ StripGradient(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, Ring& ring_)
+      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), scale(2 * gradient.arriving(pair)) {}
+
+  // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
+  // Returns whether the tile matters.
+  __device__ __forceinline__ bool load_alignment(int tile, int ring_column, float (&e)[2][4], float (&sums)[2]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) e[half][c] = ring.at(tile * kTileRows + group + 8 * half, ring_column + member + 4 * c);
+      sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
+    }
+    return __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
+  }
+  // A coordinate of a vector, moved by the origin; 0 past the last one.
+  __device__ __forceinline__ float moved(const float* vector, int d) const {
+    return d < x.dim ? __ldg(vector + d) - __ldg(origin + d) : 0.0f;
+  }
+  // Coordinates of a vector, moved by `from`: dimensions first_dim + 8 i + group; 0 past the last one.
+  template <int kEights>
+  __device__ __forceinline__ void load(
+      const float* vector, int first_dim, const float (&from)[kEights], float (&values)[kEights]) const {
+#pragma unroll
+    for (int i = 0; i < kEights; ++i) {
+      const int d = first_dim + 8 * i + group;
+      values[i] = d < x.dim ? __ldg(vector + d) - from[i] : 0.0f;
+    }
+  }
+  // sums[i] += left (upper[i], lower[i]) for the dimensions that there are, two blocks of eight at a time.
+  template <int kEights>
+  __device__ __forceinline__ void multiply(
+      Sums (&sums)[kEights], int first_dim, const Factor (&left)[4], const float (&upper)[kEights],
+      const float (&lower)[kEights]) const {
+#pragma unroll
+    for (int i = 0; i < kEights; i += 2) {
+      if (first_dim + 8 * i >= x.dim) continue;
+      const Factor right[2][2] = {{Factor(upper[i]), Factor(lower[i])}, {Factor(upper[i + 1]), Factor(lower[i + 1])}};
+      multiply_add<4, 2>(reinterpret_cast<Sums(&)[2]>(sums[i]), {&left, &left}, {&right[0], &right[1]});
+    }
+  }
+};
+
+}  // namespace softdtw

@@ -1,0 +1,41 @@
+// Hard DTW on CUDA: memory, a device and the caller's stream for hard.cu.
+#include <torch/csrc/stable/library.h>
+
+#include "binding/hard_entry.h"
+#include "cuda/kernels/hard/hard.h"
+#include "cuda/kernels/hard/hard_multivariate.h"
+#include "launch.h"
+
+namespace softdtw {
+namespace {
+
+struct HardCudaBackend {
+  // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions as it
+  // is.
+  static Tensor arrange(const Tensor& series, Cost cost) {
+    if (series.size(2) == 1) return series;
+    if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float)
+      return series.size(2) < HardProducts::kLeastDims || series.stride(2) == 1 ? series
+                                                                                : torch::stable::contiguous(series);
+    if (series.stride(1) == 1) return series;
+    return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
+  }
+
+  template <typename T>
+  static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    const Scratch scratch(like, hard_scratch_bytes(problem, spans != nullptr));
+    check(hard_forward(problem, open_ends, value, spans, scratch.data, current_stream(like)), "hard", "forward");
+  }
+
+  template <typename T>
+  static void backward(const Problem<T>& problem, const HardGradient<T>& gradient, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    check(hard_backward(problem, gradient, current_stream(like)), "hard", "backward");
+  }
+};
+
+}  // namespace
+}  // namespace softdtw
+
+SOFTDTW_REGISTER_HARD(CUDA, softdtw::HardCudaBackend)

@@ -1,0 +1,35 @@
+// Series of float32 whose vectors are read four numbers at a time.
+#pragma once
+
+#include "cuda/numbers/device_math.cuh"
+
+namespace softdtw {
+
+// Series with the dimensions of a vector next to each other; vectors past the pair's end repeat its last one.
+struct Vectors {
+  const float* const data;
+  const int64_t stride;
+  const int count, dim;
+
+  __device__ Vectors(const View<const float>& series, int64_t pair, int count_, int64_t dim_)
+      : data(series.pair(pair).data), stride(series.row_stride), count(count_), dim(static_cast<int>(dim_)) {}
+  __device__ __forceinline__ const float* at(int i) const { return data + min(i, count - 1) * stride; }
+};
+
+// Coordinates d to d + 3 of a vector; 0 past the last one. d is a multiple of four, kFours: and so is their number.
+template <bool kFours>
+__device__ __forceinline__ float4 load_four(const float* vector, int d, int dim) {
+  if (kFours) return d < dim ? __ldg(reinterpret_cast<const float4*>(vector + d)) : float4{};
+  return {
+      d < dim ? vector[d] : 0, d + 1 < dim ? vector[d + 1] : 0, d + 2 < dim ? vector[d + 2] : 0,
+      d + 3 < dim ? vector[d + 3] : 0};
+}
+
+__device__ __forceinline__ float4 operator-(const float4& a, const float4& b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w};
+}
+__device__ __forceinline__ float add_square(const float4& a, float sum) {
+  return fmaf(a.w, a.w, fmaf(a.z, a.z, fmaf(a.y, a.y, fmaf(a.x, a.x, sum))));
+}
+
+}  // namespace softdtw

@@ -1,0 +1,292 @@
+// Few pairs of float32 series of one dimension, swept from both ends of the table at once (bidirectional.cuh).
+//
+// Threads to work: a block takes a ticket, which stands for consecutive strips of one side of one pair; ticket order is both sides'
+// first strips first, all pairs side by side. Forward a warp sweeps a strip, and four more of a block price cells, for up to two
+// strips each. What a block's last strip leaves is carried to the next block by warps of both (pipeline.cuh). A second launch adds up
+// what the sides left at the cut.
+//
+// Backward a first launch computes what flows through the cut. In the second one blocks have two strips of a side, in order from the
+// last one that this reaches to the side's first: a warp of a strip goes back over it, and four rebuild stages ahead of that one.
+#include "bidirectional.h"
+
+#include "bidirectional_backward.cuh"
+#include "bidirectional_forward.cuh"
+#include "cuda/hardware/tickets.cuh"
+
+namespace softdtw {
+namespace {
+
+using S = MeetingShape;
+
+constexpr int kPricers = 4, kMostStrips = 2 * kPricers;  // of a block
+
+__global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1) meeting_forward(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ MeetingMemory memory, Tickets tickets,
+    int64_t groups) {
+  __shared__ EdgeRing<S> rings[kMostStrips + 1];
+  PricedRing* const prices = reinterpret_cast<PricedRing*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, strips = blockDim.y - kPricers - kCarriers;
+  if (warp <= strips) rings[warp].start(lane);
+  if (warp < strips) prices[warp].start(lane);
+  const auto [turn, group] = take_turn(tickets, 2 * problem.batch);
+  const int64_t pair = turn / 2;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) return;
+  const Side side(extent, turn % 2);
+  const SideMemory saved{side, memory};
+  const int first = group * strips, end = first + strips;
+  Progress* const words = tickets.words + turn * groups;
+  if (warp < strips) {
+    const int index = first + warp, chunks = side.chunks(index);
+    if (chunks == 0) return;
+    const SideStrip around(side, index);
+    PricesOfSide costs(side, problem, around.strip, pair, prices[warp]);
+    sweep_strip<S>(
+        problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, rings[warp], rings[warp + 1], costs,
+        static_cast<float*>(nullptr));
+  } else if (warp < strips + kPricers) {
+    const float scale = Recurrences<S>(problem, pair).plain.scale;
+    const int own = warp - strips, other = own + kPricers;
+    Pricer now(side, problem, pair, first + own, prices[own]);
+    // Where there is no other strip of the block, one past the side's end has no chunks.
+    const bool has_other = other < strips;
+    Pricer next(side, problem, pair, has_other ? first + other : side.sizes.strips, prices[has_other ? other : own]);
+    // In turn, by one copy of the code, since schedulers cache little of it.
+    int idle = 0;
+#pragma unroll 1
+    while (now.goes_on() || next.goes_on()) {
+      idle = now.price(extent, scale) ? 0 : idle + 1;
+      if (idle >= 2) __nanosleep(60);
+      const Pricer last = now;
+      now = next;
+      next = last;
+    }
+  } else if (warp == strips + kPricers) {
+    if (first == 0 || side.chunks(first) == 0) return;
+    const Edge<S> edge = saved.edge(pair, first - 1);
+    carry_in(rings[0], side.groups(first - 1), words + group - 1, lane, [&](int item, EdgeSlot<S>& to) {
+      copy_in(edge, item, to);
+    });
+  } else if (side.chunks(end) > 0) {
+    const Edge<S> edge = saved.edge(pair, end - 1);
+    carry_out(rings[strips], side.groups(end - 1), words + group, lane, [&](const EdgeSlot<S>& from, int item) {
+      RobustTop<S> top;
+      top.read(from);
+      copy_out(top, edge, item);
+    });
+  }
+}
+
+// A block a pair: its value.
+__global__ void __launch_bounds__(kCutThreads) meeting_value(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ MeetingMemory memory, float* value) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (threadIdx.x == 0) value[pair] = NAN;
+    return;
+  }
+  const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair));
+  if (threadIdx.x > 0) return;
+  store_value(problem, pair, 0, sum.s == sum.s ? sum.m : NAN, sum.s, value);
+  if (memory.is_kept) memory.sum(pair) = sum;
+}
+
+// Blocks along the cut: what flows of E through it, and zeros to add gradients to.
+__global__ void __launch_bounds__(kCutThreads) meeting_cut(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ MeetingMemory memory, CutOfPair* cuts, CutShares* shares) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  const bool has_gradient = extent.valid() && !isnan(gradient_scale(problem, gradient, pair));
+  const auto fill = [&](const View<float>& out, int64_t count, float with) {
+    if (out.data == nullptr) return;
+    for (int64_t i = blockIdx.y * kCutThreads + threadIdx.x; i < count; i += gridDim.y * kCutThreads)
+      out.pair(pair).at(i, 0) = with;
+  };
+  fill(gradient.x, problem.n, has_gradient ? 0 : NAN);
+  fill(gradient.y, problem.m, has_gradient ? 0 : NAN);
+  if (!has_gradient) return;
+  const StatesAtCut states(extent, memory, pair);
+  const Number sum = memory.sum(pair);
+  const float scale = static_cast<float>(1 / sum.s);
+  states.for_each_lane(blockIdx.y, blockIdx.y + 1, [&](int lane, const CutSteps& steps) {
+    CutShares own;
+    float most = 0;
+#pragma unroll
+    for (int i = 0; i < kCutSteps; ++i) {
+      own.of[i] = steps.s[i] * scale * DeviceMath<float>::exp2(static_cast<float>(sum.m - steps.m[i]));
+      most = greater(most, own.of[i]);
+    }
+    shares[pair * (states.lanes() + 1) + lane] = own;
+    if (lane == 0) shares[(pair + 1) * (states.lanes() + 1) - 1] = {};
+    if (most < kLeftOut<float>) return;
+    // Between two strips: of both.
+    atomicMax(&cuts[pair].strips_from_first, states.strips() - max(lane - 1, 0) / kWarp);
+    atomicMax(&cuts[pair].strips_to_last, lane / kWarp + 1);
+  });
+}
+
+constexpr int kBackwardTeams = 2;  // of a block
+// Warps of a block in backward by the scheduler that has them, of four, which take warps in turn: those that go back and the carriers have
+// two of them, so that rebuilding does not keep E waiting.
+constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kMeetingRebuilders;
+static_assert(kSchedulers == 2 * kBackwardTeams);
+
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
+    const __grid_constant__ MeetingMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
+    Tickets tickets, int64_t groups) {
+  __shared__ Stream streams[kBackwardTeams + 1];
+  __shared__ StageQueue queues[kBackwardTeams];
+  MeetingStages* const stages = reinterpret_cast<MeetingStages*>(stage_memory);
+  constexpr int kTeams = kBackwardTeams;
+  const int lane = threadIdx.x, warp = threadIdx.y;
+  if (warp <= kTeams) streams[warp].start(lane);
+  if (warp < kTeams) stages[warp].start(lane);
+  const auto [turn, group] = take_turn(tickets, 2 * problem.batch);
+  const int64_t pair = turn / 2;
+  const Extent extent = problem.extent(pair);
+  const CutOfPair cut = cuts[pair];
+  if (cut.strips_to_last == 0) return;
+  const Side side(extent, turn % 2);
+  const SideMemory saved{side, memory};
+  // Groups and teams count from the side's last strip that E flows into from the cut.
+  const int last = (side.is_back ? cut.strips_from_first : cut.strips_to_last) - 1, first = last - group * kTeams;
+  if (first < 0) return;
+  Progress* const words = tickets.words + turn * groups;
+  FlowSlot<S>* const row = flows + turn * side.sizes.chunks;
+  const int team = warp % kTeams, line = warp / kSchedulers, index = first - team,
+            first_stage = expected_stage(side, cut, max(index, 0));
+  if (warp < kTeams && lane == 0) queues[team].start(first_stage);
+  __syncthreads();
+  if (warp < kTeams) {
+    if (index < 0) return;
+    const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
+    go_back(
+        problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
+        index < last ? &streams[team] : nullptr, streams[team + 1]);
+  } else if (warp % kSchedulers >= kTeams) {
+    if (index >= 0) rebuild_side(side, saved, problem, pair, index, line, stages[team], queues[team]);
+  } else if (warp == kSchedulers) {
+    if (group > 0) StreamRow(row, words + group - 1).carry_in(streams[0], lane);
+  } else if (warp > kSchedulers + 1) {
+    return;
+  } else if (first >= kTeams) {
+    StreamRow(row, words + group).carry_out(streams[kTeams], lane);
+  } else {
+    const View<float> dy = side.seen(gradient.y, pair, extent.m);
+    add_sums(streams[first + 1], lane, side, [&](int column, float sum) {
+      if (gradient.y.data != nullptr) atomicAdd(dy.data + column * dy.row_stride, sum);
+    });
+  }
+}
+
+MeetingSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&value, which, device);
+  return value;
+}
+
+// Of a block, beside what it declares.
+constexpr int kForwardBytes = kMostStrips * sizeof(PricedRing), kBackwardBytes = kBackwardTeams * sizeof(MeetingStages);
+constexpr int kDeclaredBytes = 6 * 1024;
+static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
+
+int64_t groups_of(const Problem<float>& problem, int strips) { return (sizes_of(problem).strips + strips - 1) / strips; }
+int64_t blocks_of(const Problem<float>& problem, int strips) { return 2 * problem.batch * groups_of(problem, strips); }
+
+// Tickets come first in scratch memory, padded to keep what follows aligned; as many as the smallest blocks need.
+int64_t ticket_bytes(const Problem<float>& problem) {
+  return (Tickets::bytes(2 * problem.batch, sizes_of(problem).strips) + 255) / 256 * 256;
+}
+
+int64_t cut_bytes(const Problem<float>& problem) {
+  return (problem.batch * static_cast<int64_t>(sizeof(CutOfPair)) + 255) / 256 * 256;
+}
+
+// Launches `kernel` with blocks of so many strips. The tickets have been zeroed.
+template <class Kernel, class... Arguments>
+cudaError_t launch(
+    Kernel kernel, const Problem<float>& problem, int strips, int warps, size_t bytes, void* scratch, cudaStream_t stream,
+    const Arguments&... arguments) {
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  const int64_t groups = groups_of(problem, strips);
+  const Tickets tickets(scratch, 2 * problem.batch, groups);
+  const unsigned blocks = static_cast<unsigned>(blocks_of(problem, strips));
+  kernel<<<blocks, dim3(kWarp, warps), bytes, stream>>>(problem, arguments..., tickets, groups);
+  return cudaGetLastError();
+}
+
+constexpr int64_t kNarrowest = 256, kShortest = 128;
+// Where the chain is long it pays in several turns of blocks as well, more so with gradients: measured
+// (benchmarks/results/h200_meeting.json).
+constexpr int kLongChain = 16;  // strips
+constexpr int64_t kMostTurns = 2, kMostTurnsOfGradients = 4;
+
+}  // namespace
+
+bool Meeting::applies(const Problem<float>& problem, int rows_per_thread) {
+  return rows_per_thread == S::kRows && is_univariate(problem) && is_plain(problem) && !problem.ragged() &&
+         problem.n > kShortest && problem.m >= kNarrowest;
+}
+
+bool Meeting::pays(const Problem<float>& problem, int rows_per_thread, bool keeps) {
+  if (!applies(problem, rows_per_thread)) return false;
+  if (attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) < kBackwardBytes + kDeclaredBytes) return false;
+  const int64_t turns = sizes_of(problem).strips < kLongChain ? 1 : keeps ? kMostTurnsOfGradients : kMostTurns;
+  return blocks_of(problem, kMostStrips) <= turns * attribute(cudaDevAttrMultiProcessorCount);
+}
+
+int64_t Meeting::saved_bytes(const Problem<float>& problem) {
+  return problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), true);
+}
+
+int64_t Meeting::forward_scratch_bytes(const Problem<float>& problem, bool save) {
+  return ticket_bytes(problem) + (save ? 0 : problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), false));
+}
+
+cudaError_t Meeting::forward(const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
+  const bool keeps = saved != nullptr;
+  const MeetingMemory memory(sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
+  const bool all_fit = blocks_of(problem, kPricers) <= attribute(cudaDevAttrMultiProcessorCount);
+  const int strips = all_fit ? kPricers : kMostStrips;
+  cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
+  if (error != cudaSuccess) return error;
+  error = launch(
+      meeting_forward, problem, strips, strips + kPricers + kCarriers, strips * sizeof(PricedRing), scratch, stream,
+      memory);
+  if (error != cudaSuccess) return error;
+  meeting_value<<<static_cast<unsigned>(problem.batch), kCutThreads, 0, stream>>>(problem, memory, value);
+  return cudaGetLastError();
+}
+
+int64_t Meeting::backward_scratch_bytes(const Problem<float>& problem) {
+  const int64_t flows = 2 * problem.batch * sizes_of(problem).chunks * sizeof(FlowSlot<S>);
+  const int64_t shares = problem.batch * (sizes_of(problem).strips * kWarp + 1) * sizeof(CutShares);
+  return ticket_bytes(problem) + cut_bytes(problem) + flows + shares;
+}
+
+cudaError_t Meeting::backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
+  const MeetingMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
+  char* const behind_tickets = static_cast<char*>(scratch) + ticket_bytes(problem);
+  CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(behind_tickets);
+  FlowSlot<S>* const flows = reinterpret_cast<FlowSlot<S>*>(behind_tickets + cut_bytes(problem));
+  CutShares* const shares = reinterpret_cast<CutShares*>(flows + 2 * problem.batch * sizes_of(problem).chunks);
+  cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
+  if (error != cudaSuccess) return error;
+  const dim3 blocks(static_cast<unsigned>(problem.batch), StatesAtCut::tiles_of(sizes_of(problem)));
+  meeting_cut<<<blocks, kCutThreads, 0, stream>>>(problem, gradient, memory, cuts, shares);
+  error = cudaGetLastError();
+  if (error != cudaSuccess) return error;
+  return launch(
+      meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
+      static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
+}
+
+}  // namespace softdtw

@@ -1,0 +1,211 @@
+// A table swept from both its ends at once, for few pairs of float32 series of one dimension, whose time is the length of the chain
+// of chunks that wait for each other. From the table's first cell on, strips sweep forward as ever. From its last cell on others do
+// the same with both series reversed: theirs are the same strips, bottom up, and lane l of one holds the rows of lane 31 - l of
+// the other. They meet at a cut through the middle of the table, which runs one column to the left from lane to lane:
+//
+//     front   a a a a a a|b b b b     a: costs of paths from the first cell on, the cell's own included
+//             a a a a a|b b b b b     b: costs of paths from the cell on to the last one
+//             a a a a|b b b b b b
+//             a a a|b b b b b b b     back
+//
+// Every path takes one step across the cut, so exp(-R[N,M] / gamma) is the sum of exp(-(a + b) / gamma) over these steps, and a
+// step's share of the sum is what flows of E through it. So backward starts at the cut and goes back to both ends at once.
+// In chunks: strip s is swept from the front up to C(s) = C(0) - 4 s and from the back in the others.
+#pragma once
+
+#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+
+namespace softdtw {
+
+using MeetingShape = Shape<float, 2>;
+
+// Mirrored in torchsoftdtw/saved_state.py.
+struct MeetingSizes {
+  using S = MeetingShape;
+  static_assert(S::kStage == S::kSkewChunks);
+  // Chunks of a strip, from both sides together: whole stages, and at least two columns more than the lanes meet, one before the first
+  // and one behind the last of either side. A strip hands a column on in the step after it, so a side that sweeps a whole strip
+  // needs the latter.
+  int strips, chunks;
+
+  SOFTDTW_HD MeetingSizes(int64_t n, int64_t m)
+      : strips(static_cast<int>((n + S::kStripRows - 1) / S::kStripRows)),
+        chunks(static_cast<int>((m + 2 * kWarp) / kWarp * S::kStage)) {}
+  // Of an edge between two strips, from both sides together.
+  SOFTDTW_HD int groups() const { return chunks - S::kSkewChunks; }
+  // Of the side's first strip, if there were as many: so that both sides take the same time.
+  SOFTDTW_HD int ahead(bool from_back) const {
+    const int both = chunks + (strips - 1) * S::kSkewChunks, front = both / (2 * S::kStage) * S::kStage;
+    return from_back ? both - front : front;
+  }
+  // Of a strip that counts from the side's end.
+  SOFTDTW_HD int chunks_of(bool from_back, int index) const {
+    const int wanted = ahead(from_back) - index * S::kSkewChunks;
+    return wanted < 0 ? 0 : wanted < chunks ? wanted : chunks;
+  }
+};
+
+// A chunk's place, of a side whose first rows and columns may be missing.
+template <class S>
+struct SidePlace : Place<S> {
+  using Place<S>::Place;
+
+  __device__ bool holds(const Extent&, int k, int t) const { return this->row + k >= 0 && this->column + t >= 0; }
+};
+
+// Columns of series that may run backwards in memory.
+struct SideTile : UnivariateTile<MeetingShape> {
+  using S = MeetingShape;
+
+  // Of rows from `first` on, of which the table may lack some.
+  __device__ SideTile(const View<const float>& rows, const View<const float>& columns, const Extent& extent, int first)
+      : UnivariateTile<S>(columns, extent.m - 1) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) set_row(k, rows.data[min(max(first + k, 0), extent.n - 1) * rows.row_stride]);
+  }
+  __device__ __forceinline__ void fetch(const Place<S>& place) {
+    if (!place.in_columns || stride != -1) return UnivariateTile<S>::fetch(place);
+    const float* const first = line - place.column;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) next[t] = first[-t];
+  }
+};
+
+// One side of a pair, as it sees the table: strips, rows and columns count from its end.
+struct Side {
+  using S = MeetingShape;
+  const Extent& extent;
+  const MeetingSizes sizes;
+  const bool is_back;
+  const int first_row, first_column;  // of the first strip
+
+  __device__ Side(const Extent& extent_, bool is_back_)
+      : extent(extent_),
+        sizes(extent_.n, extent_.m),
+        is_back(is_back_),
+        first_row(is_back_ ? extent_.n - sizes.strips * S::kStripRows : 0),
+        first_column(is_back_ ? extent_.m + kWarp - sizes.chunks * S::kSteps : -1) {}
+
+  // None past the last one.
+  __device__ __forceinline__ int chunks(int index) const {
+    return index < sizes.strips ? sizes.chunks_of(is_back, index) : 0;
+  }
+  // Of what a strip leaves for the next one.
+  __device__ __forceinline__ int groups(int index) const { return max(0, chunks(index) - S::kSkewChunks); }
+  __device__ __forceinline__ Strip<S> strip(int index) const {
+    return {first_row + index * S::kStripRows, first_column, extent.m, chunks(index)};
+  }
+  // Which strip of the table it is.
+  __device__ __forceinline__ int strip_of(int index) const { return is_back ? sizes.strips - 1 - index : index; }
+  template <typename T>
+  __device__ __forceinline__ View<T> seen(const View<T>& series, int64_t pair, int count) const {
+    const View<T> own = series.pair(pair);
+    return is_back ? View<T>{own.data + (count - 1) * own.row_stride, 0, -own.row_stride, own.column_stride} : own;
+  }
+  __device__ __forceinline__ SideTile tile(const Problem<float>& problem, const Strip<S>& strip, int64_t pair) const {
+    const int lane = threadIdx.x;
+    const int row = strip.first_row + lane * S::kRows;
+    return {seen(problem.x, pair, extent.n), seen(problem.y, pair, extent.m), extent, row};
+  }
+  // The chunk that holds the end that the side starts from.
+  __device__ __forceinline__ int corner_chunk() const { return (-first_row / S::kRows - first_column) / S::kSteps; }
+};
+
+// A strip of a side among its neighbours, for the sweep (sweeping_warp.cuh).
+struct SideStrip {
+  using S = MeetingShape;
+  using Place = SidePlace<S>;
+  static constexpr bool kIsCut = true;
+  const Strip<S> strip, above;
+  const bool is_first, is_last;  // is_last: nobody reads what it leaves
+  const int entry_chunk;
+  static constexpr int above_offset = 0, end_lane = -1, end_row = -1, end_time = -1, end_chunk = -1;
+
+  __device__ SideStrip(const Side& side, int index)
+      : strip(side.strip(index)),
+        above(side.strip(max(0, index - 1))),
+        is_first(index == 0),
+        is_last(side.chunks(index + 1) == 0),
+        entry_chunk(index == 0 ? side.corner_chunk() : -1) {}
+
+  __device__ __forceinline__ static bool holds_corner(int) { return false; }
+  // Paths enter somewhere in the first strip, in a general sweep.
+  template <class Cell>
+  __device__ __forceinline__ void enter(const Place& place, int k, int t, Cell& diag) const {
+    if (entry_chunk >= 0 && place.row + k == 0 && place.column + t == 0) diag = {floor_of_m<S>(), 1};
+  }
+  // Lanes that hold no row of the table stay near the first one that does.
+  template <class Top, class State>
+  __device__ __forceinline__ double reference_above(const Top& top, const State& state) const {
+    return is_first ? __shfl_sync(kAllLanes, state.reference, -strip.first_row / S::kRows) : top.reference;
+  }
+};
+
+// A number s 2^-m.
+struct Number {
+  double m, s;
+};
+
+// What both sides leave, `stride` bytes a pair: the states at the cut, and where backward is to follow, the snapshots of every
+// stage, all edges, and exp(-R[N,M] / gamma).
+struct MeetingMemory {
+  using S = MeetingShape;
+  char* memory;
+  int64_t stride;
+  bool is_kept;
+
+  // Of a strip, without its first stage from either side, whose start is known, but with the states at the cut.
+  SOFTDTW_HD static int64_t snapshots(const MeetingSizes& sizes, bool keeps) {
+    return keeps ? sizes.chunks / S::kStage : 2;
+  }
+  // Of a pair: for every edge, or for one of either side that holds each in turn.
+  SOFTDTW_HD static int64_t edges(const MeetingSizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
+  static int64_t bytes_of_pair(const MeetingSizes& sizes, bool keeps) {
+    return sizes.strips * snapshots(sizes, keeps) * Snapshot<S>::kBytes +
+           Edges<S>::bytes_of_pair(edges(sizes, keeps), sizes.groups()) + sizeof(Number);
+  }
+  MeetingMemory(const MeetingSizes& sizes, void* memory_, bool keeps)
+      : memory(static_cast<char*>(memory_)), stride(bytes_of_pair(sizes, keeps)), is_kept(keeps) {}
+
+  __device__ __forceinline__ Number& sum(int64_t pair) const {
+    return *reinterpret_cast<Number*>(memory + (pair + 1) * stride - sizeof(Number));
+  }
+};
+
+// The same as a side sees it.
+struct SideMemory {
+  using S = MeetingShape;
+  const Side& side;
+  const MeetingMemory& all;
+
+  __device__ __forceinline__ bool keeps() const { return all.is_kept; }
+  // The state of a strip at the start of a stage, from 1 to where the side ends.
+  __device__ __forceinline__ char* stage(int64_t pair, int index, int stage) const {
+    const int strip = side.strip_of(index);
+    int64_t slot = side.is_back;
+    if (all.is_kept) slot = (side.is_back ? side.sizes.chunks_of(false, strip) / S::kStage : 0) + stage - 1;
+    const int64_t slots = MeetingMemory::snapshots(side.sizes, all.is_kept);
+    return all.memory + pair * all.stride + (strip * slots + slot) * Snapshot<S>::kBytes;
+  }
+  __device__ __forceinline__ char* cut(int64_t pair, int index) const {
+    return stage(pair, index, side.chunks(index) / S::kStage);
+  }
+  // What a strip leaves for the next one of the side.
+  __device__ __forceinline__ Edge<S> edge(int64_t pair, int index) const {
+    const MeetingSizes& sizes = side.sizes;
+    const int64_t slots = MeetingMemory::snapshots(sizes, all.is_kept), edges = MeetingMemory::edges(sizes, all.is_kept);
+    float* const entries =
+        reinterpret_cast<float*>(all.memory + pair * all.stride + sizes.strips * slots * Snapshot<S>::kBytes);
+    double* const references = reinterpret_cast<double*>(entries + edges * sizes.groups() * 2 * S::kSteps);
+    int64_t first = side.is_back ? sizes.groups() : 0;
+    if (all.is_kept) {
+      // Between this strip of the table and the next one, from the front first.
+      const int upper = side.is_back ? side.strip_of(index) - 1 : index;
+      first = static_cast<int64_t>(upper) * sizes.groups() + (side.is_back ? sizes.chunks_of(false, upper + 1) : 0);
+    }
+    return {entries + first * 2 * S::kSteps, references + first};
+  }
+  __device__ __forceinline__ Edge<S> edge(int64_t pair, int index, const Strip<S>&) const { return edge(pair, index); }
+};
+
+}  // namespace softdtw

@@ -1,0 +1,278 @@
+// Hard DTW, (9), by strips that are swept on the chip (hard_strip.cuh), for one pair or many.
+//
+// Threads to work: a block of W warps has W consecutive strips of one pair. Its warps go on together, a chunk at a time, and meet
+// at a barrier after each; every strip is as many chunks behind the one above as it takes for the edge between them to be there. So
+// nobody looks for what another warp has done. Where a pair has more strips, it has several blocks, which take tickets
+// (tickets.cuh) and hand edges over as in tiled.cu: two more warps carry them between global memory and rings in shared memory
+// (pipeline.cuh), by which a block's first warp waits, and with it the others.
+//
+// A path is walked by one warp per pair, a gradient has a thread for every row of x and of y.
+#include <algorithm>
+#include <type_traits>
+
+#include "cuda/costs/hard_tile.cuh"
+#include "cuda/hardware/tickets.cuh"
+#include "hard.h"
+#include "hard_multivariate.h"
+#include "hard_strip.cuh"
+
+namespace softdtw {
+namespace {
+
+constexpr int kMostWarps = 8;
+constexpr int kGradientThreads = 128;
+
+// Waits for the block's warps that sweep.
+__device__ __forceinline__ void meet(int warps) {
+  if (warps == 1)
+    __syncwarp();
+  else
+    asm volatile("bar.sync 1, %0;" ::"r"(warps * kWarp) : "memory");
+}
+
+// What a block's warps share.
+template <class S>
+struct HardHandover {
+  HardEdge<S> edges[kMostWarps][2];  // of a strip, its groups in turn
+  Ring<HardEdge<S>> above, below;    // between blocks
+};
+
+// kHasGroups: a pair has several blocks.
+template <bool kPath, bool kHasGroups, class S, class Tile>
+__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 0))) hard_forward_kernel(
+    const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
+    HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups) {
+  __shared__ HardHandover<S> shared_handover;
+  __shared__ typename Tile::Memory memory[kMostWarps];
+  HardHandover<S>& handover = pinned(shared_handover);
+  const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kCarriers : 0);
+  Turn turn{blockIdx.x, 0};
+  if constexpr (kHasGroups) {
+    if (warp == 0) {
+      handover.above.start(lane);
+      handover.below.start(lane);
+    }
+    turn = take_turn(tickets, problem.batch);
+  }
+  const int64_t pair = turn.pair;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (turn.group == 0 && lane == 0 && warp == 0) value[pair] = NAN;
+    return;
+  }
+  const int strips = strips_of<S>(extent), first = turn.group * most_warps, warps = min(most_warps, strips - first);
+  if (warps <= 0) return;
+  const bool has_above = kHasGroups && first > 0, has_below = kHasGroups && first + warps < strips;
+  if (kHasGroups && warp >= most_warps) {
+    Progress* const words = tickets.words + pair * groups + turn.group;
+    if (warp == most_warps && has_above)
+      rows.carry_edge_in(extent, pair, first, handover.above, words - 1, lane);
+    else if (warp > most_warps && has_below)
+      rows.carry_edge_out(extent, pair, first + warps - 1, handover.below, words, lane);
+    return;
+  }
+  if (warp >= warps) return;
+
+  // A strip writes a group of its edge kSkewChunks after it has begun to sweep it, and the next chunk may read it.
+  constexpr int kBehind = S::kSkewChunks + 1;
+  const Strip<S> top(extent, first), own(extent, first + warp), bottom(extent, first + warps - 1);
+  const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
+  const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
+  HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
+  HardRings<S> rings{
+      has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
+  rings.start(sweep);
+  for (int time = 0; time < stop; ++time) {
+    const int chunk = time - start;
+    if (chunk >= 0 && chunk < sweep.chunks) {
+      const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][sweep.group_above(chunk) & 1];
+      HardEdge<S>* below = &handover.edges[warp][sweep.own_group(chunk) & 1];
+      if constexpr (kHasGroups) rings.open(sweep, chunk, above, below);
+      sweep.sweep(chunk, *above, *below, table);
+      if constexpr (kHasGroups) rings.close(sweep, chunk, lane);
+    }
+    meet(warps);
+  }
+  rings.finish(sweep);
+  sweep.finish(value, ends);
+}
+
+// Blocks of kGradientThreads per pair, along y the pairs.
+template <bool kForX, typename T>
+__global__ void __launch_bounds__(kGradientThreads)
+    hard_series_gradient(const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient) {
+  const int64_t length = kForX ? problem.n : problem.m, blocks = (length + kGradientThreads - 1) / kGradientThreads;
+  const int64_t index = blockIdx.x % blocks * kGradientThreads + threadIdx.x;
+  if (index < length) path_gradient<kForX>(problem, gradient, blockIdx.x / blocks, static_cast<int>(index));
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kGradientThreads)
+    hard_cost_gradient(const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient) {
+  const int64_t rows = problem.batch * problem.n;
+  for (int64_t i = blockIdx.x; i < rows; i += gridDim.x)
+    path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kGradientThreads);
+}
+
+// Multiprocessors of the current device.
+int processors() {
+  int device = 0, count = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
+  return known ? count : 1;
+}
+
+constexpr int kTallRows = 16;  // of a lane: for values of many pairs of one dimension
+
+// Rows of a lane. Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have
+// to be enough of them.
+template <typename T>
+int rows_for(const Problem<T>& problem, bool with_path) {
+  if (std::is_same_v<T, double> || problem.n <= 2 * kWarp) return 2;
+  if (with_path || !is_univariate(problem)) return 4;
+  constexpr int kWarpsOfProcessor = 8;
+  const int64_t tall = (problem.n + kTallRows * kWarp - 1) / (kTallRows * kWarp),
+                low = (problem.n + 4 * kWarp - 1) / (4 * kWarp);
+  // Instructions of a column: four a cell, and those of its own.
+  constexpr int kOfCell = 4, kOfColumn = 12;
+  const bool is_cheaper = tall * (kTallRows * kOfCell + kOfColumn) < low * (4 * kOfCell + kOfColumn);
+  return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * processors() ? kTallRows : 4;
+}
+
+// Calls f with a null pointer of the tile's type (hard_tile.cuh): what a problem's costs and its rows ask for. Longer chunks are
+// fewer, and tiles whose costs do not stand in registers have room for them.
+template <typename T, class F>
+auto with_tile(const Problem<T>& problem, bool with_path, F&& f) {
+  const auto call = [&](auto* tile) { return f(tile); };
+  if constexpr (std::is_same_v<T, double>) {
+    return call(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr));
+  } else {
+    const int rows = rows_for(problem, with_path);
+    const auto with_rows = [&](auto* low, auto* high) { return rows == 2 ? call(low) : call(high); };
+    using Two = Shape<T, 2, 16>;
+    using Four = Shape<T, 4, 16>;
+    if (rows == kTallRows) return call(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
+    if (is_univariate(problem))
+      return with_rows(static_cast<HardUnivariateTile<Two>*>(nullptr), static_cast<HardUnivariateTile<Four>*>(nullptr));
+    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 4)
+      return with_rows(static_cast<HardFewDimsTile<Two, 1>*>(nullptr), static_cast<HardFewDimsTile<Four, 1>*>(nullptr));
+    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 8)
+      return with_rows(static_cast<HardFewDimsTile<Two, 2>*>(nullptr), static_cast<HardFewDimsTile<Four, 2>*>(nullptr));
+    return with_rows(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr), static_cast<HardDenseTile<Shape<T, 4>>*>(nullptr));
+  }
+}
+
+template <class Tile>
+struct Hard {
+  using S = typename Tile::Shape;
+  using T = typename S::Scalar;
+  static constexpr bool kIsTall = S::kRows == kTallRows;
+  static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by rows_for()
+
+  // Scratch memory: tickets, edges, ends, steps.
+  struct Layout {
+    int warps;
+    int64_t groups, tickets, edges, ends, steps, total;
+  };
+  static Layout layout(const Problem<T>& problem, const Sizes<S>& sizes, bool with_path) {
+    const auto padded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+    Layout at;
+    at.warps = static_cast<int>(std::min<int64_t>(sizes.strips, kMostWarps));
+    at.groups = (sizes.strips + at.warps - 1) / at.warps;
+    const bool has_groups = at.groups > 1;
+    at.tickets = has_groups ? Tickets::bytes(problem.batch, at.groups) : 0;
+    at.edges = padded(at.tickets);
+    at.ends = at.edges + padded(has_groups ? HardRows<S>::bytes(problem.batch, sizes) : 0);
+    at.steps = at.ends + padded(with_path ? problem.batch * sizeof(int) : 0);
+    at.total = at.steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
+    return at;
+  }
+
+  template <bool kPath>
+  static cudaError_t launch(
+      const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
+    const Sizes<S> sizes(problem);
+    const Layout at = layout(problem, sizes, kPath);
+    const int64_t blocks = at.groups * problem.batch;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const bool has_groups = at.groups > 1;
+    if (has_groups) {
+      const cudaError_t error = cudaMemsetAsync(scratch, 0, at.tickets, stream);
+      if (error != cudaSuccess) return error;
+    }
+    const Tickets tickets(scratch, problem.batch, at.groups);
+    StepTable<S> table;
+    table.words = reinterpret_cast<unsigned*>(scratch + at.steps);
+    table.strips = sizes.strips;
+    table.chunks = sizes.chunks;
+    int* const ends = reinterpret_cast<int*>(scratch + at.ends);
+    const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(scratch + at.edges), sizes.groups};
+    const auto run = [&](auto kernel, int carriers) {
+      kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, at.warps + carriers), 0, stream>>>(
+          problem, open_ends, value, rows, table, ends, tickets, static_cast<int>(at.groups));
+    };
+    if (!has_groups) {
+      run(hard_forward_kernel<kPath, false, S, Tile>, 0);
+    } else if constexpr (!kIsOneStrip) {
+      run(hard_forward_kernel<kPath, true, S, Tile>, kCarriers);
+    }
+    if constexpr (kPath)
+      hard_path_kernel<S><<<static_cast<unsigned>(problem.batch), kWarp, 0, stream>>>(problem, value, table, ends, spans);
+    return cudaGetLastError();
+  }
+
+  static cudaError_t forward(
+      const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
+    if constexpr (!kIsTall)
+      if (spans != nullptr) return launch<true>(problem, open_ends, value, spans, scratch, stream);
+    return launch<false>(problem, open_ends, value, spans, scratch, stream);
+  }
+};
+
+}  // namespace
+
+template <typename T>
+int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
+  if constexpr (std::is_same_v<T, float>)
+    if (HardProducts::apply(problem)) return HardProducts::scratch_bytes(problem, with_path);
+  return with_tile(problem, with_path, [&](auto* tile) {
+    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
+    return Kernels::layout(problem, Sizes<typename Kernels::S>(problem), with_path).total;
+  });
+}
+
+template <typename T>
+cudaError_t hard_forward(
+    const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
+  if constexpr (std::is_same_v<T, float>)
+    if (HardProducts::apply(problem)) return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
+  return with_tile(problem, spans != nullptr, [&](auto* tile) {
+    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
+    return Kernels::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
+  });
+}
+
+template <typename T>
+cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& gradient, cudaStream_t stream) {
+  const auto blocks = [&](int64_t length) {
+    return static_cast<unsigned>(problem.batch * ((length + kGradientThreads - 1) / kGradientThreads));
+  };
+  if (gradient.x.data != nullptr)
+    hard_series_gradient<true, T><<<blocks(problem.n), kGradientThreads, 0, stream>>>(problem, gradient);
+  if (gradient.y.data != nullptr)
+    hard_series_gradient<false, T><<<blocks(problem.m), kGradientThreads, 0, stream>>>(problem, gradient);
+  if (gradient.cost.data != nullptr) {
+    const int64_t rows = std::min(problem.batch * problem.n, int64_t{1} << 20);
+    hard_cost_gradient<T><<<static_cast<unsigned>(rows), kGradientThreads, 0, stream>>>(problem, gradient);
+  }
+  return cudaGetLastError();
+}
+
+template int64_t hard_scratch_bytes<float>(const Problem<float>&, bool);
+template int64_t hard_scratch_bytes<double>(const Problem<double>&, bool);
+template cudaError_t hard_forward<float>(const Problem<float>&, bool, float*, Span*, void*, cudaStream_t);
+template cudaError_t hard_forward<double>(const Problem<double>&, bool, double*, Span*, void*, cudaStream_t);
+template cudaError_t hard_backward<float>(const Problem<float>&, const HardGradient<float>&, cudaStream_t);
+template cudaError_t hard_backward<double>(const Problem<double>&, const HardGradient<double>&, cudaStream_t);
+
+}  // namespace softdtw

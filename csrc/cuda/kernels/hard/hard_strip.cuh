@@ -1,0 +1,296 @@
+// One warp sweeps one strip (strip.cuh) of hard DTW, (9), chunk by chunk.
+//
+// In float32 a strip's entries are relative to a reference, a float64, which is renewed every few chunks: to the smallest entry that
+// any lane holds, or that of the strip above if that is smaller. Costs are not negative, so no cell to come is smaller: the
+// reference is at most the R of every later cell, and rounding R less a reference never is a coarser thing than rounding R itself.
+// (A reference of a lane's own would not do: a lane may hold nothing but cells far worse than those that come next from above.)
+// A cell is two minima and an addition. Minima are those that pass NaN on: every cell is a predecessor of the last one, so a NaN
+// cost spoils its pair.
+//
+// Where a path is wanted, the steps of all cells are kept (hard_steps.cuh).
+#pragma once
+
+#include <cfloat>
+
+#include "cuda/costs/tile.cuh"
+#include "cuda/hardware/pipeline.cuh"
+#include "cuda/strips/strip_memory.cuh"
+#include "hard_steps.cuh"
+
+namespace softdtw {
+
+// A group of columns of a strip's last row.
+template <class S>
+struct alignas(16) HardEdge {
+  typename S::Scalar entries[S::kSteps];
+  double reference;
+};
+
+// A row of edges for every pair, which holds the last edge of each of its blocks in turn, and the warps that carry edges between it and
+// rings: of a block whose first strip is `first`, and of one whose last strip is `last`.
+template <class S>
+struct HardRows {
+  HardEdge<S>* groups;
+  int64_t length;  // groups of a pair
+
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) { return batch * sizes.groups * sizeof(HardEdge<S>); }
+  __device__ void carry_edge_in(
+      const Extent& extent, int64_t pair, int first, Ring<HardEdge<S>>& ring, const Progress* progress, int lane) const {
+    const Strip<S> above(extent, first - 1);
+    const HardEdge<S>* const from = groups + pair * length + above.first_column / S::kSteps;
+    carry_in(ring, above.groups(), progress, lane, [&](int group, HardEdge<S>& to) { copy(from[group], to, false); });
+  }
+  __device__ void carry_edge_out(
+      const Extent& extent, int64_t pair, int last, Ring<HardEdge<S>>& ring, Progress* progress, int lane) const {
+    const Strip<S> strip(extent, last);
+    HardEdge<S>* const to = groups + pair * length + strip.first_column / S::kSteps;
+    carry_out(
+        ring, strip.groups(), progress, lane, [&](const HardEdge<S>& from, int group) { copy(from, to[group], true); });
+  }
+
+ private:
+  __device__ __forceinline__ static void copy(const HardEdge<S>& from, HardEdge<S>& to, bool near) {
+#pragma unroll
+    for (int i = 0; i < sizeof(HardEdge<S>) / sizeof(int4); ++i)
+      reinterpret_cast<int4*>(&to)[i] = load(reinterpret_cast<const int4*>(&from) + i, near);
+  }
+};
+
+template <class S>
+struct HardLane {
+  using T = typename S::Scalar;
+  T left[S::kRows];  // the lane's rows at the column it has just left
+  T diag;            // the row above them, one column before
+  double reference = 0;
+
+  __device__ __forceinline__ void start(bool holds_corner) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) left[k] = T(INFINITY);
+    diag = holds_corner ? T(0) : T(INFINITY);
+  }
+  // By the whole warp, whose reference it is. `above`: that of the row above the strip, or infinity where nothing more comes
+  // from there.
+  __device__ __forceinline__ void renew(double above) {
+    if constexpr (sizeof(T) == 4) {
+      float lowest = fminf(diag, left[0]);
+#pragma unroll
+      for (int k = 1; k < S::kRows; ++k) lowest = fminf(lowest, left[k]);
+      const float by = fminf(lowest_of_warp(lowest), static_cast<float>(above - reference));
+      if (!(fabsf(by) <= FLT_MAX)) return;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) left[k] -= by;
+      diag -= by;
+      reference += static_cast<double>(by);
+    }
+  }
+
+ private:
+  // Signed integers are in the order of the numbers that they stand for; a positive NaN is above them all.
+  __device__ __forceinline__ static int as_ordered(int bits) { return bits ^ (bits >> 31 & 0x7fffffff); }
+  __device__ __forceinline__ static float lowest_of_warp(float own) {
+    int lowest = as_ordered(__float_as_int(own));
+#if __CUDA_ARCH__ >= 800
+    lowest = __reduce_min_sync(kAllLanes, lowest);
+#else
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+      lowest = min(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+#endif
+    return __int_as_float(as_ordered(lowest));
+  }
+};
+
+// The row above the strip, at a chunk's columns for lane 0.
+template <class S>
+struct HardTop {
+  using T = typename S::Scalar;
+  T entries[S::kSteps];
+  double reference;
+
+  __device__ __forceinline__ HardTop(T entry, double reference_) : reference(reference_) {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) entries[t] = entry;
+  }
+  __device__ __forceinline__ void read(const HardEdge<S>& edge) {
+    load_group(edge.entries, true, entries);
+    reference = edge.reference;
+  }
+  __device__ __forceinline__ void move_to(double reference_) {
+    if constexpr (sizeof(T) == 8) return;
+    const T by = static_cast<T>(reference - reference_);
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) entries[t] += by;
+  }
+};
+
+// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `cell(k, t, r)` sees every cell of
+// a general sweep, `column(t, bottom)` every step, with the entry of the lane's last row before it.
+template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Cell, class Column>
+__device__ __forceinline__ void sweep_hard(
+    const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const HardTop<S>& top,
+    typename S::Scalar penalty, HardLane<S>& state, StepWords<S>& steps, Cell&& cell, Column&& column) {
+  using T = typename S::Scalar;
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) {
+    const T bottom = state.left[S::kRows - 1];
+    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
+    T up = lane == 0 ? top.entries[t] : handed;
+    T diag = state.diag;
+    state.diag = up;
+    const auto costs = tile.costs_of(t);
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const T left = state.left[k];
+      T best;
+      if constexpr (kPath) {
+        const T side = kPenalty ? lesser(up, left) + penalty : lesser(up, left);
+        if (side < diag) steps.add(k, t, left < up ? kLeft : kUp);
+        best = lesser(side, diag);
+      } else {
+        // left and diag come from the column before, so their minimum is off the chain that runs down the rows.
+        best = lesser(kPenalty ? up + penalty : up, lesser(diag, kPenalty ? left + penalty : left));
+      }
+      T r = costs.add(k, best);
+      if (kGeneral) {
+        if (!place.holds(extent, k, t)) r = T(INFINITY);
+        cell(k, t, r);
+      }
+      state.left[k] = up = r;
+      diag = left;
+    }
+    column(t, bottom);
+  }
+}
+
+// The smallest R of the pair's last row so far: where the path ends.
+struct HardEnd {
+  double value = INFINITY;
+  int column = 0;
+
+  __device__ __forceinline__ void see(double r, int at) {
+    if (value <= r) return;  // of equal ends the first; a NaN is passed on
+    value = r;
+    column = at;
+  }
+};
+
+// A strip under way.
+template <bool kPath, class S, class Tile>
+class HardSweep {
+  using T = typename S::Scalar;
+  static constexpr int kChunksBetweenRenewals = 32 / S::kSteps;
+  const Problem<T>& problem;
+  const Extent& extent;
+  const int64_t pair;
+  const int index, lane;
+  const bool open_ends;
+  Surroundings<S> around;
+  const T penalty;
+  HardLane<S> state;
+  HardEnd end;
+  Tile tile;
+
+ public:
+  const int chunks;
+
+  __device__ HardSweep(
+      const Problem<T>& problem_, bool open_ends_, const Extent& extent_, int64_t pair_, int index_, int lane_,
+      typename Tile::Memory& memory)
+      : problem(problem_),
+        extent(extent_),
+        pair(pair_),
+        index(index_),
+        lane(lane_),
+        open_ends(open_ends_),
+        around(extent, index),
+        penalty(static_cast<T>(problem.penalty_of(pair))),
+        tile(problem, extent, around.strip, pair, lane, memory),
+        chunks(around.is_last ? around.end_chunk + 1 : around.strip.chunks) {
+    around.pin_for_forward();
+    state.start(around.is_first && lane == 0);
+    tile.fetch(Place<S>(around.strip, extent, 0, lane));
+  }
+  // The group of the edge above that a chunk meets. Whether there is one.
+  __device__ __forceinline__ int group_above(int chunk) const { return chunk + around.above_offset; }
+  __device__ __forceinline__ bool has_group_above(int chunk) const {
+    return !around.is_first && group_above(chunk) < around.above.groups();
+  }
+  __device__ __forceinline__ int groups_above() const { return around.is_first ? 0 : around.above.groups(); }
+  // The group of its own edge that a chunk writes; below 0 there is none.
+  __device__ __forceinline__ int own_group(int chunk) const { return around.is_last ? -1 : chunk - S::kSkewChunks; }
+
+  // `above` is read where there is a group above, `own` written where there is one of its own.
+  __device__ __forceinline__ void sweep(int chunk, const HardEdge<S>& above, HardEdge<S>& own, const StepTable<S>& table) {
+    const Place<S> place(around.strip, extent, chunk, lane);
+    tile.use(place);
+    if (chunk + 1 < chunks) tile.fetch(Place<S>(around.strip, extent, chunk + 1, lane));
+    // Open ends: R[0,j] = 0 above the first row.
+    const bool starts_anywhere = around.is_first && open_ends;
+    HardTop<S> top(starts_anywhere ? T(0) : T(INFINITY), starts_anywhere ? 0.0 : INFINITY);
+    if (has_group_above(chunk)) top.read(above);
+    if (chunk % kChunksBetweenRenewals == 0) state.renew(top.reference);
+    top.move_to(state.reference);
+
+    const bool writes = lane == kWarp - 1 && own_group(chunk) >= 0;
+    if (writes) own.reference = state.reference;
+    const bool ends_here = around.is_last && (chunk == around.end_chunk || open_ends);
+    StepWords<S> steps;
+    const auto cell = [&](int k, int t, T r) {
+      if (!ends_here || lane != around.end_lane || k != around.end_row) return;
+      const int column = place.column + t;
+      if (column == extent.m - 1 || (open_ends && column >= 0 && column < extent.m))
+        end.see(state.reference + static_cast<double>(r), column);
+    };
+    const auto column = [&](int t, T bottom) {
+      if (writes) own.entries[t] = bottom;
+    };
+    if (!place.in_band || ends_here)
+      sweep_hard<true, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+    else if (penalty != T(0))
+      sweep_hard<false, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+    else
+      sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+    if constexpr (kPath) table.store(pair, index, chunk, lane, steps);
+  }
+  // After the last chunk.
+  __device__ __forceinline__ void finish(T* value, int* ends) const {
+    if (!around.is_last || lane != around.end_lane) return;
+    value[pair] = static_cast<T>(end.value);
+    if (kPath) ends[pair] = end.column;
+  }
+};
+
+// The rings that a strip takes the edge above from, and leaves its own in; null where it has none.
+template <class S>
+struct HardRings {
+  using Edge = HardEdge<S>;
+  Ring<Edge>*above, *below;
+  unsigned taken = 0, room = Ring<Edge>::kRoom;
+
+  template <class Sweep>
+  __device__ __forceinline__ void start(const Sweep& sweep) {
+    if (above != nullptr) above->skip(taken, min(sweep.groups_above(), sweep.group_above(0)));
+  }
+  // Before a chunk: where it reads and writes, if that is in a ring.
+  template <class Sweep>
+  __device__ __forceinline__ void open(const Sweep& sweep, int chunk, const Edge*& from, Edge*& to) {
+    if (above != nullptr && sweep.has_group_above(chunk)) from = &above->await(taken);
+    const int own = sweep.own_group(chunk);
+    if (below == nullptr || own < 0) return;
+    below->make_room(room, own + 1);
+    to = &below->place(own);
+  }
+  // And after it.
+  template <class Sweep>
+  __device__ __forceinline__ void close(const Sweep& sweep, int chunk, int lane) {
+    if (above != nullptr && sweep.has_group_above(chunk)) above->leave(taken++);
+    const int own = sweep.own_group(chunk);
+    if (below != nullptr && own >= 0 && lane == kWarp - 1) below->fill(own);
+  }
+  template <class Sweep>
+  __device__ __forceinline__ void finish(const Sweep& sweep) {
+    if (above != nullptr) above->skip(taken, sweep.groups_above());
+  }
+};
+
+}  // namespace softdtw

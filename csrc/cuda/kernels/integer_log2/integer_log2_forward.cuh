@@ -1,0 +1,84 @@
+// One warp computes its pairs' values with the steep engine (integer_log2.cuh).
+#pragma once
+
+#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "integer_log2.cuh"
+
+namespace softdtw {
+
+constexpr int kSteepChunksBetweenLooks = 8;
+constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
+
+// Of the pairs that are `wanted`. Returns whether the lane's is taken.
+template <int kRows>
+__device__ bool steep_forward(
+    const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, float* memory, float* value,
+    char* saved, int64_t stride) {
+  using State = SteepState<kRows>;
+  constexpr int kSteps = LevelLayout::kSteps;
+  if (!__any_sync(kAllLanes, wanted)) return false;
+  const LevelPair<float, kRows, false> pair(problem, layout, first_pair, wanted, memory);
+  if (!__any_sync(kAllLanes, pair.fits)) return false;
+  int* const kept =
+      saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
+  // The lane's last row, step by step, where a window (window.cuh) may stand below it.
+  float2* edge = nullptr;
+  if constexpr (kRows == LevelLayout::kMostRows)
+    if (kept != nullptr && layout.keeps_edge<float>(pair.lane))
+      edge = reinterpret_cast<float2*>(kept - pair.lane + layout.edge<float>(pair.lane, LevelLayout::kEdgeWords));
+  State state;
+  state.start(pair.is_first_lane());
+  bool is_exact = true, has_value = false;
+  Entry<float> last = {NAN, NAN};
+  int last_reference = 0;
+  ColumnsAhead<float, 1> columns(pair.window);
+  const auto entry = [](int, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+    return cell.entry(diag, up, left);
+  };
+  for (int chunk = 0; chunk < pair.chunks; ++chunk) {
+    if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
+    const auto step = [&](int t, auto may_enter) {
+      if (kRows == LevelLayout::kMostRows && edge != nullptr)
+        *edge++ = make_float2(state.left[kRows - 1].m, state.left[kRows - 1].s);
+      state.template step<may_enter()>(pair, columns.now, chunk * kSteps + t - pair.lane, entry);
+      columns.move();
+    };
+    const bool ends_here = __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk);
+    const auto look_for_end = [&](int t) {
+      if (pair.end_row < 0 || chunk * kSteps + t != pair.end_step) return;
+      last = pick(state.left, pair.end_row);
+      last_reference = state.reference;
+      has_value = true;
+    };
+    if (may_enter(pair.lanes, chunk)) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        step(t, std::true_type());
+        look_for_end(t);
+      }
+    } else if (ends_here) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        step(t, std::false_type());
+        look_for_end(t);
+      }
+    } else {
+#pragma unroll(kColumnsAtOnce<kRows>)
+      for (int t = 0; t < kSteps; ++t) step(t, std::false_type());
+    }
+    state.renew(pair);
+    if (chunk <= pair.end_chunk) is_exact = state.is_exact;
+    if (chunk % kSteepChunksBetweenLooks == kSteepChunksBetweenLooks - 1) {
+      const bool is_lost = pair.any_of_pair(!is_exact);
+      if (!__any_sync(kAllLanes, pair.fits && chunk < pair.end_chunk && !is_lost)) break;
+    }
+  }
+  const double exponent = last_reference + last.m - log2(static_cast<double>(last.s));
+  const bool accepted = pair.fits && has_value && last.m < kSteepMost && exponent < INFINITY &&
+                        fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
+  if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
+  const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
+  return is_found && !is_lost;
+}
+
+}  // namespace softdtw

@@ -1,0 +1,20 @@
+// The level engine (linear_domain.cuh) as stencil calls it, and with it the steep one (integer_log2.cuh).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "core/problem.h"
+#include "cuda/numbers/pair_status.cuh"
+
+namespace softdtw {
+
+// `saved`: null where nothing is kept; `stride` bytes a pair. A verdict is left for every pair.
+template <typename T>
+cudaError_t launch_level_forward(
+    const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream);
+template <typename T>
+cudaError_t launch_level_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, const char* saved, int64_t stride, const Verdict* verdicts,
+    cudaStream_t stream);
+
+}  // namespace softdtw

@@ -1,0 +1,192 @@
+// A warp's pairs in the level engine (linear_domain.cuh), and a lane's part of its pair.
+//
+// A pair has `lanes` lanes of a warp, 8, 16 or 32; a lane owns K = kRows rows, all its columns, and is at column t - l in step
+// t, l being its number among the pair's lanes. So there are no strips, and several short pairs in a warp. Steps come in chunks
+// of kSteps: what backward computes again at once.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/costs/tile.cuh"
+#include "cuda/numbers/linear_domain.cuh"
+
+namespace softdtw {
+
+// How pairs of a problem are laid out. Mirrored in torchsoftdtw/saved_state.py.
+struct LevelLayout {
+  static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
+  static constexpr int kAhead = 3;                  // columns that ColumnsAhead reads at most beyond those of a sweep
+  static constexpr int kFewestWarps = 1024;         // that fill the machine
+  int lanes, rows;                                  // of a pair, of a lane
+  int chunks;                                       // of a pair of the problem's full length
+
+  __host__ LevelLayout(int64_t n, int64_t m, int lanes_)
+      : lanes(lanes_),
+        rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
+        chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps) {}
+  template <typename T>
+  __host__ explicit LevelLayout(const Problem<T>& problem) : LevelLayout(problem.n, problem.m, lanes_for(problem)) {}
+  template <typename T>
+  __host__ static int lanes_for(const Problem<T>& problem) {
+    int lanes = problem.n > 16 * kMostRows ? 32 : problem.n > 8 * kMostRows ? 16 : 8;
+    while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
+    return lanes;
+  }
+  __host__ int pairs() const { return kWarp / lanes; }  // of a warp
+  // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
+  // steep engine may have to keep something beside them. And the rows above the places of a window (linear_domain_window.cuh).
+  template <typename T>
+  __host__ int64_t bytes_of_pair() const {
+    const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks * kEdgeWords : 0);
+    return words * sizeof(typename LevelNumbers<T>::Word);
+  }
+  static constexpr int kWindow = 16, kWindowStep = 4;                             // lanes
+  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: steep's
+  template <typename T>
+  __host__ __device__ bool has_window() const {
+    return sizeof(T) == 4 && rows == kMostRows && lanes == kWarp;
+  }
+  // The last rows of lanes 3, 7, 11 and 15, each by the sweep's steps, of so many words: where they begin, in words.
+  template <typename T>
+  __host__ __device__ bool keeps_edge(int lane) const {
+    return has_window<T>() && lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep;
+  }
+  template <typename T>
+  __host__ __device__ int64_t edge(int lane, int words) const {
+    return first_edge<T>() + int64_t{lane / kWindowStep} * kSteps * chunks * words;
+  }
+  template <typename T>
+  __host__ __device__ int64_t first_edge() const {
+    return int64_t{chunks - 1} * (rows + (sizeof(T) == 4 ? 2 : 1)) * lanes;
+  }
+  // Of y, for a pair's lanes, with what is read ahead at either end; so that the pairs of a warp are in banks of their own.
+  __host__ __device__ int window() const {
+    return (lanes - 1 + kSteps * chunks + 2 * kAhead + kWarp - 1) / kWarp * kWarp + lanes;
+  }
+};
+
+// Of longer series the sums of many pairs of unit noise leave the range.
+constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kMostRows;  // n + m, n
+
+// Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
+template <typename T>
+bool level_applies(const Problem<T>& problem) {
+  return is_univariate(problem) && is_plain(problem) && problem.n <= kMostLevelRows &&
+         problem.n + problem.m <= kLongestLevel;
+}
+
+// Columns of a sweep in flight: more is more instructions than the caches hold.
+template <int kRows>
+constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
+
+constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in the steep engine
+constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
+
+// kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
+// squares of their differences have to be multiplied with the factor.
+template <typename T, int kRows_, bool kIsScaled = true>
+struct LevelPair {
+  using Numbers = LevelNumbers<T>;
+  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
+  const int lanes, lane;
+  const int64_t pair;
+  Extent extent;
+  T x[kRows], factor;
+  T* window;              // y at the lane's columns: of step t at t
+  int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
+  int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
+  T deepest;              // exponent of the pair, in size
+  bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
+  bool is_rough;          // whether costs go on along any path as they begin, by how far neighbours in x are apart
+
+  // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
+  __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
+      : lanes(layout.lanes),
+        lane(threadIdx.x & (layout.lanes - 1)),
+        pair(min(first_pair + threadIdx.x / layout.lanes, problem.batch - 1)),
+        extent(problem.extent(pair)) {
+    const bool is_valid = extent.valid();
+    if (!is_valid) extent.n = extent.m = 1;
+    const int last = extent.n - 1, end_lane = last / kRows;
+    end_row = lane == end_lane ? last % kRows : -1;
+    end_step = extent.m - 1 + end_lane;
+    end_chunk = end_step / kSteps;
+    chunks = wanted ? end_chunk + 1 : 0;
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+      chunks = max(chunks, __shfl_xor_sync(kAllLanes, chunks, distance));
+
+    // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
+    const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+    const T origin = kIsScaled ? columns.data[0] : T(0);
+    factor = static_cast<T>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
+    const T stretch = kIsScaled ? factor : T(1);
+    T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
+      lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
+      highest = k == 0 ? x[k] : greater(highest, x[k]);
+      if (k > 0) apart += (x[k] - x[k - 1]) * (x[k] - x[k - 1]);
+    }
+    T* const own = memory + threadIdx.x / lanes * layout.window();
+    for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
+      const T y =
+          (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * stretch;
+      own[i] = y;
+      y_lowest = lesser(y_lowest, y);
+      y_highest = greater(y_highest, y);
+    }
+    window = own + lanes - 1 + kAhead - lane;
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      apart += __shfl_xor_sync(kAllLanes, apart, distance);
+      lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+      highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+      y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
+      y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
+    }
+    is_rough = apart > kRoughest * extent.n;
+    const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
+    const T widest = greater(highest - y_lowest, y_highest - lowest);
+    deepest = widest * widest * (kIsScaled ? T(1) : factor);
+    fits =
+        wanted && is_valid &&
+        (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest : deepest <= kDeepestUnscaled);
+    __syncwarp();
+  }
+  __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {
+    return first_pair + threadIdx.x / layout.lanes < problem.batch;
+  }
+  // Whether shallow weights suffice for all of the warp's pairs.
+  __device__ __forceinline__ bool all_shallow() const {
+    if constexpr (std::is_same_v<typename Numbers::Shallow, typename Numbers::Deep>) return true;
+    return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
+  }
+  __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
+  __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }  // of the table
+  __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
+  // What the lane above has, and the lane below; 0 where there is none.
+  __device__ __forceinline__ double from_above(double a) const {
+    const double above = shuffle_up(a, lanes);
+    return is_first_lane() ? 0 : above;
+  }
+  __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
+    return {__shfl_up_sync(kAllLanes, entry.m, 1, lanes), __shfl_up_sync(kAllLanes, entry.s, 1, lanes)};
+  }
+  __device__ __forceinline__ int from_above(int reference) const { return __shfl_up_sync(kAllLanes, reference, 1, lanes); }
+  __device__ __forceinline__ double from_below(double a) const {
+    const double below = shuffle_down(a, lanes);
+    return is_last_lane() ? 0 : below;
+  }
+  __device__ __forceinline__ float from_below(float a) const {
+    const float below = __shfl_down_sync(kAllLanes, a, 1, lanes);
+    return is_last_lane() ? 0 : below;
+  }
+  // Of all lanes of the pair, a bit for each.
+  __device__ __forceinline__ bool any_of_pair(bool vote) const {
+    const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
+    return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
+  }
+};
+
+}  // namespace softdtw

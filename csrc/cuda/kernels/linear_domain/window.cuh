@@ -1,0 +1,138 @@
+// A window of 16 of a pair's 32 lanes, in which a warp computes the gradients of two pairs: where E counts, and nowhere else, from the
+// last cell to the first.
+//
+// A window stands at lane 16, 12, 8, 4 or 0 of the pair, its `first` lane, and moves up between two chunks by four or eight lanes
+// once next to no E is left in its last ones. What it does not see is E that it leaves behind there, and E that flows up from its
+// first row; both are measured, and a pair where they may come to more than 2^-18 in all is done again without a window. Entries of
+// the row above the window, which the rebuilt ones come from, have been kept.
+//
+// A lane of the pair has the lane of the window that is its number modulo 16, so a move concerns only lanes that it takes from the
+// lower end to the upper one.
+#pragma once
+
+#include "warp_pair.cuh"
+
+namespace softdtw {
+
+constexpr float kMostLeftBehind = 1.0f / (1 << 23);  // in a lane, of which there are 16
+constexpr float kMostLost = 1.0f / (1 << 21);        // out of a first row, of which there are four
+
+// kIsScaled: as of LevelPair.
+template <int kRows_, bool kIsScaled = true>
+struct LevelWindow {
+  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
+  static constexpr int kLanes = LevelLayout::kWindow, kStep = LevelLayout::kWindowStep, kPairs = kWarp / kLanes;
+  const Problem<float>& problem;
+  const int64_t pair;
+  Extent extent;
+  float x[kRows], factor, origin, deepest;
+  float* columns;   // of y, with what is read ahead at either end
+  int first, lane;  // of the pair
+  int end_lane, end_step, end_chunk, chunks;
+  // What the row above the window has: level's, and steep's with their reference.
+  double edge = 0;
+  Entry<float> edge_entry = {0, 1};
+  int edge_reference = 0;
+
+  __device__ LevelWindow(
+      const Problem<float>& problem_, const LevelLayout& layout, int64_t pair_, bool wanted, float* memory)
+      : problem(problem_), pair(pair_), extent(problem.extent(pair)) {
+    if (!extent.valid()) extent.n = extent.m = 1;
+    end_lane = (extent.n - 1) / kRows;
+    end_step = extent.m - 1 + end_lane;
+    end_chunk = wanted ? end_step / kSteps : -1;
+    chunks = max(end_chunk, __shfl_xor_sync(kAllLanes, end_chunk, kLanes)) + 1;
+    first = end_lane < kLanes ? 0 : (end_lane - kLanes) / kStep * kStep + kStep;
+    lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
+
+    const View<const float> rows = problem.x.pair(pair), line = problem.y.pair(pair);
+    origin = kIsScaled ? line.data[0] : 0;
+    factor = static_cast<float>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
+    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
+    for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
+      const float own = scaled(rows.data[i * rows.row_stride]);
+      lowest = fminf(lowest, own);
+      highest = fmaxf(highest, own);
+    }
+    float* const own = memory + threadIdx.x / kLanes * layout.window();
+    for (int i = threadIdx.x % kLanes; i < kWarp - 1 + kSteps * chunks + 2 * kAhead; i += kLanes) {
+      const float y = scaled(line.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * line.row_stride]);
+      own[i] = y;
+      y_lowest = fminf(y_lowest, y);
+      y_highest = fmaxf(y_highest, y);
+    }
+    columns = own + kWarp - 1 + kAhead;
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+      lowest = fminf(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+      highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+      y_lowest = fminf(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
+      y_highest = fmaxf(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
+    }
+    const float widest = fmaxf(highest - y_lowest, y_highest - lowest);
+    deepest = wanted ? widest * widest : 0;
+    read_rows();
+    __syncwarp();
+  }
+  __device__ __forceinline__ void read_rows() {
+    const View<const float> rows = problem.x.pair(pair);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) x[k] = scaled(rows.data[min(lane * kRows + k, extent.n - 1) * rows.row_stride]);
+  }
+  // y at the lane's columns: of step t at t.
+  __device__ __forceinline__ const float* window() const { return columns - lane; }
+  __device__ __forceinline__ bool is_first_lane() const { return lane == first; }
+  __device__ __forceinline__ bool is_last_lane() const { return lane == first + kLanes - 1; }
+  // By how many lanes it moves up, given what E a lane would leave behind.
+  __device__ __forceinline__ int lanes_to_move(float left_behind) const {
+    const bool holds = !(left_behind <= kMostLeftBehind);
+    const bool last = any_of_pair(holds && lane >= first + kLanes - kStep);
+    const bool last_two = any_of_pair(holds && lane >= first + kLanes - 2 * kStep);
+    return last ? 0 : min(last_two ? kStep : 2 * kStep, first);
+  }
+  // Returns whether the lane is another one of the pair from now on.
+  __device__ __forceinline__ bool move(int lanes) {
+    first -= lanes;
+    return lane >= first + kLanes;
+  }
+  __device__ __forceinline__ void be_next_lane() {
+    lane -= kLanes;
+    read_rows();
+  }
+  __device__ __forceinline__ int of_window(int i) const { return (threadIdx.x & ~(kLanes - 1)) | (i & (kLanes - 1)); }
+  // As LevelPair has them.
+  __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }
+  __device__ __forceinline__ double from_above(double a) const {
+    const double above = shuffle_from(a, of_window(threadIdx.x - 1));
+    return is_first_lane() ? edge : above;
+  }
+  __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
+    const int from = of_window(threadIdx.x - 1);
+    const Entry<float> above = {__shfl_sync(kAllLanes, entry.m, from), __shfl_sync(kAllLanes, entry.s, from)};
+    return is_first_lane() ? edge_entry : above;
+  }
+  __device__ __forceinline__ int from_above(int reference) const {
+    const int above = __shfl_sync(kAllLanes, reference, of_window(threadIdx.x - 1));
+    return is_first_lane() ? edge_reference : above;
+  }
+  __device__ __forceinline__ double from_below(double a) const {
+    const double below = shuffle_from(a, of_window(threadIdx.x + 1));
+    return is_last_lane() ? 0 : below;
+  }
+  __device__ __forceinline__ float from_below(float a) const {
+    const float below = __shfl_sync(kAllLanes, a, of_window(threadIdx.x + 1));
+    return is_last_lane() ? 0 : below;
+  }
+  __device__ __forceinline__ static bool any_of_pair(bool vote) {
+    return (__ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(kLanes - 1)) & 0xffffu) != 0;
+  }
+
+ private:
+  __device__ __forceinline__ float scaled(float number) const { return kIsScaled ? (number - origin) * factor : number; }
+  __device__ __forceinline__ static double shuffle_from(double a, int lane) {
+    return __hiloint2double(
+        __shfl_sync(kAllLanes, __double2hiint(a), lane), __shfl_sync(kAllLanes, __double2loint(a), lane));
+  }
+};
+
+}  // namespace softdtw

@@ -1,0 +1,200 @@
+// The forward kernel of strips that have warps for their costs (multivariate.cu), whatever the sweep makes of them: a block has a few
+// consecutive strips of one pair, for each a warp that sweeps and several that compute costs ahead of it (multivariate_costs.cuh), and two
+// warps that carry edges between blocks.
+//
+// A Sweep has, as a parameter of the kernel,
+//     Edge                                     a group of a strip's last row, as rings hand it over
+//     kTakesPrices                             whether costs may come priced, which is faster
+//     keeps()                                  whether the last strip is swept to its end
+//     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
+//     carry_edge_in(...), carry_edge_out(...)  what carriers do
+//     spoil(pair)                              for a pair that cannot be computed
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "cuda/costs/multivariate_costs.cuh"
+#include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/hardware/tickets.cuh"
+#include "multivariate.h"
+
+namespace softdtw {
+
+// From where on prices pay with any number of blocks.
+constexpr int64_t kPricedDims = 64, kPricedColumns = 256;
+
+// Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
+// multiprocessors. kPrices: costs come priced, which takes so much memory that the block is alone, too, and pays with more blocks as
+// well where costs take longer than the sweeps.
+template <bool kFew_, bool kLonely, bool kPrices = false>
+struct ForwardBlock {
+  static constexpr bool kFew = kFew_;
+  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kPrices ? 4 : 2;
+  static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
+  // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
+  using Costs = CostRing<kFew, kCosts, std::conditional_t<kPrices, Entry<float>, float>, 8, 1>;
+
+  static constexpr int kSchedulers = 4;
+  static constexpr int warps(int strips) { return (kFew ? strips : kStrips) * (1 + kCosts) + kCarriers; }
+
+  enum Role { kSweep, kCost, kCarryIn, kCarryOut };
+  Role role;
+  int own, number = 0;  // which of the block's strips; among the warps that compute its costs
+
+  // Every fourth warp has the same scheduler. With many dimensions and two warps for a strip's costs, two of the four have the sweeps, and
+  // the others those who compute costs: each caches the code of one loop.
+  //   sweep 0   sweep 1   costs 0   costs 1
+  //   carry in  carry out costs 0   costs 1
+  __device__ ForwardBlock(int warp, int strips) : own(warp % (kFew ? strips : kStrips)) {
+    if (!kFew && kCosts == 2) {
+      const int line = warp / kSchedulers, place = warp % kSchedulers;
+      role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kCarryIn : kCarryOut;
+      number = line;
+    } else {
+      const int most = kFew ? strips : kStrips, line = warp / most;
+      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == most * (1 + kCosts) ? kCarryIn : kCarryOut;
+      number = line - 1;
+    }
+  }
+};
+
+template <class Sweep, class Block, bool kFours>
+__global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) product_forward(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
+    int block_strips, int held_blocks) {
+  using S = ProductShape;
+  using Costs = typename Block::Costs;
+  __shared__ Ring<typename Sweep::Edge> rings[Block::kStrips + 1];
+  Costs* const costs_rings = reinterpret_cast<Costs*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y;
+  if (warp <= block_strips) rings[warp].start(lane);
+  if (warp < block_strips) costs_rings[warp].start_once(lane);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) sweep.spoil(pair);
+    return;
+  }
+  const int strips = strips_of<S>(extent), first = group * block_strips, end = first + block_strips;
+  Progress* const words = tickets.words + pair * groups;
+  const Block block(warp, block_strips);
+  if (block.role == Block::kSweep || block.role == Block::kCost) {
+    const int own = block.own, index = first + own;
+    if (own >= block_strips || index >= strips) return;
+    Costs& costs_ring = costs_rings[own];
+    if (block.role == Block::kSweep)
+      return sweep.sweep(problem, extent, pair, index, own, rings[own], rings[own + 1], costs_ring);
+    const Surroundings<S> around(extent, index);
+    const HeldRows held(costs_rings + block_strips, own, held_blocks);
+    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
+    const int chunks = chunks_of<false>(around, sweep.keeps());
+    const int begin = costs.first_own(-kEarlyBatches, 1);
+    costs.fetch(begin);
+    for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
+      // The chunk that left the slot's last batch behind.
+      const int behind = batch - Costs::kBatches + kEarlyBatches;
+      if (behind >= 0) costs_ring.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
+      costs.fill(batch, batch + costs.kStride);
+      if (batch >= 0) costs_ring.filled[Costs::slot(batch)].arrive();
+    }
+  } else if (block.role == Block::kCarryIn) {
+    if (first == 0 || first >= strips) return;
+    sweep.carry_edge_in(extent, pair, first, rings[0], words + group - 1, lane);
+  } else if (end < strips) {
+    sweep.carry_edge_out(extent, pair, end - 1, rings[block_strips], words + group, lane);
+  }
+}
+
+// Of a block in forward: as many as its shared memory holds, and no more than the pair has.
+template <class Block>
+int strips_of_block(int64_t strips) {
+  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Costs);  // kOwnBytes: beside what strips have
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int most = std::clamp((bytes - kOwnBytes) / kStripBytes, 1, Block::kStrips);
+  return static_cast<int>(std::min<int64_t>(most, strips));
+}
+inline int64_t product_groups(const Sizes<ProductShape>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
+
+// Calls launch(kFew, kFours), which are types. kMayBeFew: problems of few dimensions are among those that come.
+template <bool kMayBeFew, class Launch>
+cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) {
+  using Yes = std::true_type;
+  using No = std::false_type;
+  if constexpr (kMayBeFew)
+    if (problem.dim <= kFewDims) return reads_fours(problem) ? launch(Yes(), Yes()) : launch(Yes(), No());
+  return reads_fours(problem) ? launch(No(), Yes()) : launch(No(), No());
+}
+
+// Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
+// `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
+// many.
+template <class Kernel, class... Arguments>
+cudaError_t launch_products(
+    Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
+    const Arguments&... arguments) {
+  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+  constexpr int kReservedBytes = 1024;  // of every block
+  int device = 0, processors = 1, all_bytes = 1, block_bytes = 1;
+  cudaFuncAttributes attributes{};
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error != cudaSuccess) return error;
+  const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
+  const int64_t declared_bytes = static_cast<int64_t>(attributes.sharedSizeBytes);
+  int held_blocks = 0;
+  if (dim > kFewDims) {
+    const int64_t most_bytes = std::min<int64_t>(all_bytes / resident - kReservedBytes, block_bytes);
+    held_blocks = HeldRows::blocks_of(dim, most_bytes - declared_bytes - bytes, strips);
+    bytes += strips * held_blocks * HeldRows::kBlockBytes;
+  }
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
+  const int64_t share = std::min<int64_t>((100 * resident * own_bytes + all_bytes - 1) / all_bytes, 100);
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
+  if (error != cudaSuccess) return error;
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments..., held_blocks);
+  return cudaGetLastError();
+}
+
+// `scratch`: for the tickets, as many as there are strips.
+template <bool kMayBeFew, class Sweep>
+cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
+  const Sizes<ProductShape> sizes(problem);
+  const auto launch_blocks = [&](auto block, auto fours) {
+    using Block = std::remove_pointer_t<decltype(block)>;
+    const int strips = strips_of_block<Block>(sizes.strips);
+    const int64_t groups = product_groups(sizes, strips);
+    const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
+    if (error != cudaSuccess) return error;
+    return launch_products(
+        product_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
+        strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
+        Tickets(scratch, problem.batch, groups), groups, strips);
+  };
+  int device = 0, processors = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) return error;
+  return with_product_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
+    constexpr bool kFew = decltype(few)::value;
+    if constexpr (!kFew) {
+      using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
+      const int strips = strips_of_block<Lonely>(Lonely::kStrips);
+      const bool all_fit = product_groups(sizes, strips) * problem.batch <= processors;
+      // Not where a block's memory holds one strip alone.
+      const bool prices_pay =
+          Sweep::kTakesPrices && strips == Lonely::kStrips && problem.dim >= kPricedDims && problem.m >= kPricedColumns;
+      if (all_fit || prices_pay) return launch_blocks(static_cast<Lonely*>(nullptr), fours);
+    }
+    return launch_blocks(static_cast<ForwardBlock<kFew, false>*>(nullptr), fours);
+  });
+}
+
+}  // namespace softdtw

@@ -1,0 +1,266 @@
+// What the warps of a strip (multivariate.cu) share: rings of the strip's columns in shared memory, of costs and, in backward, of E,
+// and the gates through which each warp learns how far the others are.
+//
+// Columns come in batches of kBatchColumns, counted from the strip's first one; batches -2 and -1 stand left of it, where lanes
+// wake. Sweeps read costs, and leave E, in the cells of their skewed chunks; costs are filled in, and E is read, batch by
+// batch.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/hardware/pipeline.cuh"
+#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+
+namespace softdtw {
+
+using ProductShape = Shape<float, 2>;
+constexpr int kBatchGroups = 2, kBatchColumns = kBatchGroups * ProductShape::kSteps;
+constexpr float kNegligible = 5.421011e-20f;                             // 2^-64, of E
+constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
+
+// The warps of a strip: those that compute costs (multivariate_costs.cuh), and in backward those that rebuild stages
+// (multivariate_rebuild.cuh), and those that compute dx (multivariate_dx.cuh), and dy (multivariate_dy.cuh). One more sweeps.
+template <bool kFew>
+struct ProductWarps {
+  static constexpr int kCosts = 2, kRebuilders = 2;
+  static constexpr int kRows = kFew ? 1 : 2, kColumns = kFew ? 1 : 4, kGradients = kRows + kColumns;
+};
+
+// kFillers, kReaders: warps that fill a batch, and that are done with it.
+template <class Cell_, int kBatches_, int kFillers, int kReaders>
+struct __align__(16) BatchRing {
+  using Cell = Cell_;
+  struct alignas(2 * sizeof(Cell)) TwoRows {
+    Cell x, y;
+  };
+  static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = ProductShape::kStripRows;
+  static constexpr int kSwizzle = 32 / sizeof(Cell);
+  Cell cells[kColumns * kRows];
+  Gate<kFillers * kWarp> filled[kBatches];
+  Gate<kReaders * kWarp> released[kBatches];
+
+  __device__ __forceinline__ void start(int lane) {
+    if (lane < kBatches) {
+      filled[lane].start();
+      released[lane].start();
+    }
+  }
+  __device__ __forceinline__ void stop(int lane) {
+    if (lane < kBatches) {
+      filled[lane].stop();
+      released[lane].stop();
+    }
+  }
+  __device__ __forceinline__ static int slot(int batch) { return (batch + kBatches) % kBatches; }
+  // Rows are swizzled by the column: lanes that read along a skewed diagonal, along a column, or in fragments of 8 rows by 4
+  // columns meet different banks.
+  __device__ __forceinline__ static int swizzled(int row, int column) { return row ^ (column & 3) * kSwizzle; }
+  __device__ __forceinline__ Cell& at(int row, int column) { return cells[column * kRows + swizzled(row, column)]; }
+  // In the column `member` of four that begin with `column`.
+  __device__ __forceinline__ Cell& at_quarter(int row, int column, int member) {
+    return cells[(column + member) * kRows + swizzled(row, member)];
+  }
+  __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
+};
+
+// The cells of a lane's chunk in a ring.
+template <class Ring>
+struct ChunkInRing {
+  using TwoRows = typename Ring::TwoRows;
+  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(typename Ring::Cell),
+                       kColumnBytes = Ring::kRows * kRowBytes;
+  int first;    // the lane's first column in the ring
+  int rows[4];  // the lane's first row in every fourth column, in bytes
+
+  __device__ __forceinline__ ChunkInRing(int chunk, int lane) {
+    constexpr int kGroups = kColumns / ProductShape::kSteps;
+    first = chunk % kGroups * ProductShape::kSteps - lane;
+    if (first < 0) first += kColumns;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane) * kRowBytes;
+  }
+  __device__ __forceinline__ int column(int t) const { return wrapped(first + t, kColumns); }
+  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t) const { return two_rows(ring, 0, t); }
+  // Moves to the next chunk, or the one before.
+  __device__ __forceinline__ void forth() {
+    first += ProductShape::kSteps;
+    if (first >= kColumns) first -= kColumns;
+  }
+  __device__ __forceinline__ void back() {
+    first -= ProductShape::kSteps;
+    if (first < 0) first += kColumns;
+  }
+  // Step t0 + t, where t alone is known when compiled, and t0 is even.
+  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t0, int t) const {
+    const int start = wrapped((first + t0) * kColumnBytes + t * kColumnBytes, kColumns * kColumnBytes);
+    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * Ring::kSwizzle;  // as swizzled() has it, two columns further
+    return *reinterpret_cast<TwoRows*>(reinterpret_cast<char*>(ring.cells) + (start | row));
+  }
+
+ private:
+  // A number below 2 `size`, modulo that.
+  __device__ __forceinline__ static int wrapped(int number, int size) {
+    if ((size & (size - 1)) == 0) return number & (size - 1);
+    return min(static_cast<unsigned>(number), static_cast<unsigned>(number - size));
+  }
+};
+
+// With few dimensions all warps fill a batch together, with many each has its own ones. Cells are costs, or what they add to m and
+// multiply s with (recurrence.h).
+template <bool kFew, int kCostWarps, class Cell, int kBatches, int kReaders, int kFillers = kFew ? kCostWarps : 1>
+struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
+  using Base = BatchRing<Cell, kBatches, kFillers, kReaders>;
+  static constexpr bool kIsPriced = sizeof(Cell) > sizeof(float);
+  static constexpr int kWarps = kCostWarps;
+  // Per warp that fills a batch, and group of columns: no cost is larger; NaN if one is NaN.
+  float reach[kFillers][CostRing::kColumns / ProductShape::kSteps];
+  // Few dimensions: the columns of y that a warp computes with (FewCosts). Many: |x|^2 of the strip's rows (ManyCosts).
+  float4 columns[kFew ? kCostWarps : 1][kWarp];
+  float norms[kFew ? 1 : Base::kRows];
+  Gate<kCostWarps * kWarp> prepared;
+
+  __device__ __forceinline__ float reach_of(int column) const {
+    float most = reach[0][column / ProductShape::kSteps];
+#pragma unroll
+    for (int warp = 1; warp < kFillers; ++warp) most = greater(most, reach[warp][column / ProductShape::kSteps]);
+    return most;
+  }
+  // By one of the block's warps, at the beginning.
+  __device__ __forceinline__ void start_once(int lane) {
+    if (lane == 0) prepared.start();
+    this->start(lane);
+  }
+  // Of the warps that compute costs, once.
+  __device__ __forceinline__ void meet() {
+    __syncwarp();
+    prepared.arrive();
+    prepared.wait(0);
+  }
+  // Costs of 0 in a slot, by a number of threads.
+  __device__ __forceinline__ void clear(int slot, int thread, int threads) {
+    Cell none;
+    if constexpr (kIsPriced)
+      none = {0, 1};
+    else
+      none = 0;
+    for (int i = thread; i < kBatchColumns * Base::kRows; i += threads)
+      this->cells[slot * kBatchColumns * Base::kRows + i] = none;
+  }
+};
+
+// The rows of a strip with many dimensions, split into factors (ManyCosts): behind what all strips of a block share, for as many
+// dimensions as fit there.
+struct HeldRows {
+  static constexpr int kDims = 16;  // of a block
+  static constexpr int kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;
+  static constexpr int kFours = 4;  // numbers that a lane has of a tile and a block, by fours
+  static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
+  float4* memory;
+  int blocks;
+
+  __device__ HeldRows(void* behind_others, int strip, int blocks_)
+      : memory(static_cast<float4*>(behind_others) + strip * (blocks_ * kTiles * kFours * kWarp)), blocks(blocks_) {}
+  // The first of a lane's fours, which are a warp apart.
+  __device__ __forceinline__ float4* at(int block, int tile) const {
+    return memory + (block * kTiles + tile) * kFours * kWarp + threadIdx.x;
+  }
+  // How many blocks there will be for each of `strips`.
+  static int blocks_of(int64_t dim, int64_t free_bytes, int strips) {
+    return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + kDims - 1) / kDims));
+  }
+};
+
+// What a rebuilding warp reads of memory: its next stage's snapshot, and the edges above this stage and the next one.
+struct alignas(16) RebuildSources {
+  using S = ProductShape;
+  char snapshot[Snapshot<S>::kBytes];
+  EdgeSlot<S> edges[2][S::kStage];
+};
+
+// Of the strip of a block in backward.
+template <bool kFew>
+struct BackwardChannel {
+  using S = ProductShape;
+  using Warps = ProductWarps<kFew>;
+  // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
+  using Costs = CostRing<kFew, Warps::kCosts, float, 8, 2>;
+  // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to
+  // wait.
+  using Alignment = BatchRing<float, 7, 1, Warps::kGradients>;
+  static constexpr int kBuffers = Warps::kRebuilders;
+  // Of a chunk, for the loop that rebuilds it. With few dimensions two blocks share what caches their instructions.
+  static constexpr int kRebuiltParts = kFew ? 4 : 2;
+  // What the sweep says with a stage that it is done with, at the end of a run: the stage is the first one that it does not
+  // need any more, or another one.
+  enum End { kGoesOn, kEndsHere, kHasEnded };
+
+  Weights<float> weights[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];  // of a stage
+  Costs costs;
+  Alignment alignment;
+  RebuildSources sources[Warps::kRebuilders];
+  Gate<kWarp> rebuilt[kBuffers], released[kBuffers][S::kStage];  // of `weights`, stages and chunks
+  End stage_ends[kBuffers];
+  bool costs_end[Costs::kBatches], alignment_ends[Alignment::kBatches];
+  // Of a run of the warps that compute costs, rebuild and sweep: stage after stage, from this chunk on. Whether there is
+  // another run.
+  int last_chunk;
+  bool again;
+  // For those who compute gradients, the first batch of E.
+  Gate<1> started;
+  int first_batch;
+
+  // Where a chunk of the stage of a turn stands in its buffer. Stages are rebuilt from their first chunk on and swept from their
+  // last one on, so in every other use the order is reversed: what is released first is filled first.
+  __device__ __forceinline__ static int place_of(int turn, int part) {
+    return turn / kBuffers % 2 == 0 ? part : S::kStage - 1 - part;
+  }
+
+  __device__ __forceinline__ static BackwardChannel& own() { return *reinterpret_cast<BackwardChannel*>(stage_memory); }
+  // By the whole block. E is 0 where no sweep comes by, right of the first chunk.
+  __device__ __forceinline__ void start(int lane) {
+    for (int i = threadIdx.y * kWarp + lane; i < Alignment::kColumns * Alignment::kRows; i += blockDim.y * kWarp)
+      alignment.cells[i] = 0;
+    if (threadIdx.y > 0) return;
+    alignment.start(lane);
+    if (lane < Alignment::kBatches) alignment_ends[lane] = false;
+    if (lane == 0) started.start();
+    costs.start_once(lane);
+    start_stages(lane);
+  }
+  __device__ __forceinline__ void start_run(int lane) {
+    costs.start(lane);
+    start_stages(lane);
+  }
+  __device__ __forceinline__ void start_stages(int lane) {
+    if (lane < kBuffers) {
+      rebuilt[lane].start();
+      stage_ends[lane] = kGoesOn;
+    }
+    if (lane < kBuffers * S::kStage) released[lane / S::kStage][lane % S::kStage].start();
+    if (lane < Costs::kBatches) costs_end[lane] = false;
+  }
+  __device__ __forceinline__ void stop_run(int lane) {
+    costs.stop(lane);
+    if (lane < kBuffers) rebuilt[lane].stop();
+    if (lane < kBuffers * S::kStage) released[lane / S::kStage][lane % S::kStage].stop();
+  }
+  // The warps of a run, before it and after it.
+  __device__ __forceinline__ static void meet() {
+    __syncwarp();
+    asm volatile("bar.sync 1, %0;" ::"n"((1 + Warps::kRebuilders + Warps::kCosts) * kWarp) : "memory");
+  }
+  // Calls work(last_chunk) for every run.
+  template <class Work>
+  __device__ __forceinline__ void for_each_run(Work&& work) const {
+    do {
+      meet();
+      work(last_chunk);
+      meet();
+    } while (again);
+  }
+};
+
+// What devices of compute capability 8.6 give a block.
+static_assert(sizeof(BackwardChannel<true>) < 98 * 1024 && sizeof(BackwardChannel<false>) < 98 * 1024);
+
+}  // namespace softdtw

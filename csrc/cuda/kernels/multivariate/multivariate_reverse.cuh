@@ -1,0 +1,228 @@
+// The sweep back over a strip, by a warp of its own.
+#pragma once
+
+#include "multivariate_flows.cuh"
+#include "multivariate_rebuild.cuh"
+
+namespace softdtw {
+
+// Whether any of what flows into a chunk counts, NaN included; each lane looks at one of those from below.
+__device__ __forceinline__ bool do_count(const RobustFlow<HalfShape>& flow, const float* below, int lane) {
+  const bool counts = !(greater(flow.most(), below[lane % ProductShape::kSteps]) < kNegligible);
+  return __any_sync(kAllLanes, counts);
+}
+
+// A chunk's place, from a step on.
+struct Half {
+  const Place<ProductShape>& place;
+  const int t0;
+
+  __device__ __forceinline__ bool holds(const Extent& extent, int k, int t) const { return place.holds(extent, k, t0 + t); }
+};
+
+// Goes back over the strip.
+template <class Channel>
+__device__ void reverse_strip(
+    const Extent& extent, const Surroundings<ProductShape>& around, int64_t pair, int index, const FlowRows& flows,
+    FlowItems& items, Channel& channel) {
+  using S = ProductShape;
+  using Alignment = typename Channel::Alignment;
+  const int lane = threadIdx.x;
+  const Strip<S>& strip = around.strip;
+  Inflow inflow(items);
+  unsigned* const own_flows = flows.group(pair, index, 0);
+  const int left = lane == 0 && !around.is_first ? strip.groups() : 0;
+  RobustFlow<HalfShape> flow;
+
+  // A run, whose stages up to `passed` are not needed, or not any more.
+  int last_chunk = 0, passed = 0;
+  const auto begin_run = [&](int chunk) {
+    last_chunk = chunk;
+    passed = chunk / S::kStage + 1;
+    if (lane == 0) channel.last_chunk = chunk;
+    Channel::meet();
+  };
+  const auto turn_of = [&](int stage) { return last_chunk / S::kStage - stage; };
+  const auto buffer_of = [&](int stage) { return turn_of(stage) % Channel::kBuffers; };
+  const auto await_stage = [&](int stage) { channel.rebuilt[buffer_of(stage)].wait(turn_of(stage) / Channel::kBuffers); };
+  // The chunks of a stage from the part `first` on.
+  const auto release = [&](int stage, int first) {
+#pragma unroll 1
+    for (int part = S::kStage - 1; part >= first; --part)
+      channel.released[buffer_of(stage)][Channel::place_of(turn_of(stage), part)].arrive();
+  };
+  const auto pass = [&](int stage) {
+#pragma unroll 1
+    while (passed > stage) {
+      await_stage(--passed);
+      release(passed, 0);
+    }
+  };
+  // A stage is held if its weights are used and their buffer is not released, since what would be rebuilt there, two stages on, will
+  // hardly be needed: `passed`, and the one swept before it.
+  static_assert(Channel::kBuffers == 2);
+  bool is_held = false, was_held = false;
+  // Those who rebuild wait for either buffer, or are at work in it, which has to be done first: no gate may be two openings ahead of
+  // those who wait.
+  const auto end_run = [&](bool again) {
+    const auto end_buffer = [&](int stage, bool is_first) {
+      if (lane == 0) channel.stage_ends[buffer_of(stage)] = is_first ? Channel::kEndsHere : Channel::kHasEnded;
+      __syncwarp();
+      release(stage, 0);
+    };
+    if (passed > 0) {
+      if (!was_held) await_stage(passed - 1);
+      end_buffer(was_held ? passed + 1 : passed - 1, was_held || !is_held);
+    }
+    if (passed > 1) {
+      if (!is_held) await_stage(passed - 2);
+      end_buffer(is_held ? passed : passed - 2, is_held && !was_held);
+    }
+    if (lane == 0) channel.again = again;
+    Channel::meet();
+    if (!again) return;
+    channel.stop_run(lane);
+    __syncwarp();
+    channel.start_run(lane);
+  };
+
+  // Other warps begin where flows may come to count, so that all is there when it turns out where they do.
+  const int first_group = strip.first_column / S::kSteps;
+  int guess = chunks_of<true>(around, true) - 1;
+  if (!around.is_last) {
+    const int group = lane == 0 ? guess_start(extent, flows, pair, index) : 0;
+    guess = max(0, min(guess, __shfl_sync(kAllLanes, group, 0) - first_group));
+  }
+  begin_run(guess);
+  int first_chunk = inflow.start();
+  while (first_chunk > 0 && !around.is_last && !do_count(flow, inflow.take(), lane)) {
+    const float none[S::kSteps] = {};
+    if (first_chunk < left) FlowRows::leave(own_flows + first_chunk * S::kSteps, none);
+    inflow.leave();
+    pass((first_chunk-- + S::kStage - 1) / S::kStage);
+  }
+  // What counts at the end of the last strip is at its end, and elsewhere at lane 31.
+  if (lane == 0 && !around.is_first)
+    FlowRows::leave(flows.span(pair, index).start, first_chunk + first_group + 2 + (around.is_last ? S::kSkewChunks : 0));
+  if (first_chunk > last_chunk) {
+    end_run(true);
+    begin_run(first_chunk);
+  }
+  pass(first_chunk / S::kStage + 1);
+  const int top = first_chunk / kBatchGroups;
+  if (lane == 0) {
+    channel.first_batch = top;
+    channel.started.arrive();
+  }
+  // The slot of the batch that is filled; and the batch that room is needed for next, whose slot another one holds until it is
+  // released, for the phase of that time.
+  int slot = Alignment::slot(top), next_batch = top - Alignment::kBatches, next_slot = slot, next_phase = 0;
+  const auto back = [](int& slot) { slot = slot == 0 ? Alignment::kBatches - 1 : slot - 1; };
+  const auto await_room = [&](int batch) {
+#pragma unroll 1
+    for (; next_batch >= batch; --next_batch) {
+      channel.alignment.released[next_slot].wait(next_phase);
+      back(next_slot);
+      if (next_slot == Alignment::slot(top)) next_phase ^= 1;
+    }
+  };
+  // Chunks of which no cell needs a check.
+  int first_plain = 0, end_plain = first_chunk + 1;
+  while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+  while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  if (around.is_last) end_plain = min(end_plain, around.end_chunk);
+
+  // Of a stage: where its weights stand, and whether any flow has counted so far.
+  const float2* kept = nullptr;
+  int stage = 0, turn = 0;
+  bool counts = false;
+  bool lives = false;  // whether what flows counts
+  // Where E will probably end: a path that leaves the strip below goes as far until it has left this one, if it follows the table's
+  // diagonal. Right by a chunk or two, or else the sweep waits once for a stage. 0 until it is known where nothing comes from below
+  // any more.
+  int expected_end = 0;
+  const int crossing = static_cast<int>(S::kStripRows / S::kSteps * (static_cast<float>(extent.m) / extent.n));
+  const auto begin_stage = [&](int chunk) {
+    stage = passed = chunk / S::kStage;
+    was_held = is_held;
+    is_held = (stage - Channel::kBuffers + 1) * S::kStage <= expected_end && stage >= Channel::kBuffers;
+    turn = turn_of(stage);
+    kept = reinterpret_cast<const float2*>(channel.weights[buffer_of(stage)]) + lane;
+    counts = lives = false;
+    await_stage(stage);
+  };
+  int chunk = first_chunk;
+  ChunkInRing<Alignment> cells(chunk, lane);
+  unsigned* out = own_flows + chunk * S::kSteps;
+  bool ends = false;
+  begin_stage(chunk);
+  release(stage, chunk % S::kStage + 1);
+  const auto sweep = [&](auto general) {
+    constexpr bool kGeneral = decltype(general)::value;
+    if (chunk % S::kStage == S::kStage - 1 && chunk != first_chunk) begin_stage(chunk);
+    const int place_in_buffer = Channel::place_of(turn, chunk % S::kStage);
+    const bool is_end = kGeneral && chunk == around.end_chunk;
+    const Place<S> place(strip, extent, chunk, lane);
+    const float* const below = inflow.take();
+    // What counts mostly does so for a while, so it is asked again in the next stage only.
+    if (!lives || kGeneral) {
+      lives = do_count(flow, below, lane) || is_end;
+      counts = counts || lives;
+      if (!lives) flow = RobustFlow<HalfShape>();
+      if (lives && was_held) {
+        release(stage + 1, 0);
+        was_held = false;
+      }
+    }
+    // A loop of few instructions, since the warps of a strip share what caches them.
+#pragma unroll 1
+    for (int t0 = S::kSteps - HalfShape::kSteps; t0 >= 0; t0 -= HalfShape::kSteps) {
+      float half_below[HalfShape::kSteps], alignment[S::kRows][HalfShape::kSteps] = {}, handed_on[HalfShape::kSteps] = {};
+      load_group(below + t0, true, half_below);
+      const float2* const half_kept = kept + weights_at(place_in_buffer, 0, t0);
+      const auto weights = [&](int k, int t) {
+        const float2 two = half_kept[weights_at(0, k, t)];
+        return Weights<float>{two.x, two.y};
+      };
+      const auto cell = [&](int k, int t, float e) { alignment[k][t] = e; };
+      const auto column = [&](int t, float handed) { handed_on[t] = handed; };
+      if (lives)
+        sweep_robust_reversed<kGeneral, HalfShape>(
+            weights, extent, Half{place, t0}, lane, is_end && lane == around.end_lane ? around.end_row : -1,
+            around.end_time % S::kSteps - t0, half_below, flow, cell, column);
+#pragma unroll
+      for (int t = 0; t < HalfShape::kSteps; ++t)
+        cells.two_rows(channel.alignment, t0, t) = {alignment[0][t], alignment[1][t]};
+      if (chunk < left) FlowRows::leave(out + t0, handed_on);
+    }
+    inflow.leave();
+    if (expected_end == 0 && inflow.is_known_over()) expected_end = max(0, chunk - crossing);
+    if (!is_held) channel.released[turn % Channel::kBuffers][place_in_buffer].arrive();
+    if (chunk % kBatchGroups == 0) {
+      channel.alignment.filled[slot].arrive();
+      back(slot);
+    }
+    if (chunk > 0) await_room((chunk - 1 - S::kSkewChunks) >> 1);
+    // A stage without flows, left of the first one, has filled with zeros what it reaches of batches that are not filled yet.
+    ends = !counts && chunk % S::kStage == 0 && chunk > 0 && stage < first_chunk / S::kStage && inflow.is_over();
+    --chunk;
+    out -= S::kSteps;
+    cells.back();
+  };
+  // The first loop is for chunks that need no check.
+  while (chunk >= 0 && !ends) {
+#pragma unroll 1
+    while (chunk >= first_plain && chunk < end_plain && !ends) sweep(std::false_type());
+    if (chunk >= 0 && !ends) sweep(std::true_type());
+  }
+  if (ends) {
+    if (lane == 0 && !around.is_first) FlowRows::leave(flows.span(pair, index).end, chunk + 2);
+    await_room((chunk + 1) / kBatchGroups - 1);
+    if (lane == 0) channel.alignment_ends[slot] = true;
+    __syncwarp();
+    channel.alignment.filled[slot].arrive();
+  }
+  end_run(false);
+}
+
+}  // namespace softdtw

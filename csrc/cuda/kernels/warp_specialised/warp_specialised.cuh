@@ -1,0 +1,139 @@
+// The robust engine for few pairs, whose time is the latency of a chunk: a team of warps for every strip of float32 series of
+// one dimension, if they are not swept from both ends of the table (bidirectional.h), and in forward of a few (few_dims_tile.cuh). One warp
+// sweeps, and the others do what it need not wait for. Two rows a lane; forward four where strips of two would have to take turns.
+//
+// Forward a second warp computes what costs add to m and multiply s with, ahead of the sweep. Backward two warps rebuild
+// stages in turn from their snapshots, ahead of the one that goes back over them. Strips of a block hand over through rings
+// (pipeline.cuh). What another block leaves is carried in by a warp of the block, and what its last strip leaves is carried out by
+// another.
+#pragma once
+
+#include <algorithm>
+
+#include "cuda/gradients/strip_gradient.cuh"
+#include "cuda/hardware/tickets.cuh"
+#include "warp_specialised_backward.cuh"
+#include "warp_specialised_forward.cuh"
+
+namespace softdtw {
+namespace {  // of tiled.cu alone
+
+constexpr int kTeams = 4;                                         // strips of a block, at most
+constexpr int kForwardTeam = 2, kBackwardTeam = 1 + kRebuilders;  // warps
+
+// A block of teams: warps that sweep the strips, those that price their cells, and the carriers.
+template <class Engine, class S = typename Engine::S>
+__global__ void __launch_bounds__(kWarp*(kForwardTeam* kTeams + kCarriers), 1) tiled_team_forward(
+    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, Saved<S> saved, Edges<S> edges,
+    Tickets tickets, int64_t groups) {
+  using Tile = typename Engine::Tile;
+  __shared__ EdgeRing<S> rings[kTeams + 1];
+  using Team = ForwardTeam<S, Tile>;
+  Team* const memory = reinterpret_cast<Team*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kForwardTeam;
+  if (warp <= teams) rings[warp].start(lane);
+  if (warp < teams) memory[warp].prices.start(lane);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_forward(value, pair);
+    return;
+  }
+  const int strips = strips_of<S>(extent), first = group * teams, end = first + teams;
+  const bool keeps = saved.memory != nullptr;
+  Progress* const words = tickets.words + pair * groups;
+  if (warp < kForwardTeam * teams) {
+    // Where prices take as long as the sweeps, two schedulers have the sweeps and two the prices: each caches one loop alone.
+    const bool apart = !Tile::kUnivariate && teams == 4;
+    const int team = apart ? warp / 4 * 2 + warp % 2 : warp % teams, strip = first + team;
+    if (strip >= strips) return;
+    if (apart ? warp % 4 < 2 : warp < teams)
+      team_forward<S, Tile>(
+          problem, extent, pair, strip, saved, keeps && team > 0, rings[team], rings[team + 1], memory[team].prices, value);
+    else
+      team_price<S, Tile>(problem, extent, pair, strip, keeps, memory[team]);
+  } else if (warp == kForwardTeam * teams) {
+    if (first == 0 || first >= strips) return;
+    carry_edge_in(edges, extent, pair, first, rings[0], words + group - 1, lane);
+  } else if (end < strips) {
+    carry_edge_out(edges, extent, pair, end - 1, rings[teams], words + group, lane);
+  }
+}
+
+// Warps: those that go back over the strips, for every strip two that rebuild it, and the carriers.
+template <class Engine, class S = typename Engine::S>
+__global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) tiled_team_backward(
+    const __grid_constant__ Problem<typename S::Scalar> problem,
+    const __grid_constant__ Gradient<typename S::Scalar> gradient, Saved<S> saved, FlowSlot<S>* flows, Tickets tickets,
+    int64_t groups) {
+  __shared__ FlowRing<S> rings[kTeams + 1];
+  TeamStages<S>* const stages = reinterpret_cast<TeamStages<S>*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, teams = (blockDim.y - kCarriers) / kBackwardTeam;
+  if (warp <= teams) rings[warp].start(lane);
+  if (warp < teams) stages[warp].start(lane);
+  const auto [pair, group] = take_turn(tickets, problem.batch);
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (group == 0) invalid_backward(problem, gradient, pair);
+    return;
+  }
+  // Groups and teams count from the pair's last strip.
+  const int first = strips_of<S>(extent) - 1 - group * teams;
+  Progress* const words = tickets.words + pair * groups;
+  // A row of groups, which the last strips of the pair's blocks use in turn.
+  FlowSlot<S>* const row = flows + pair * ((problem.m + S::kSteps - 1) / S::kSteps);
+  if (warp < kBackwardTeam * teams) {
+    const int team = warp % teams, strip = first - team;
+    if (strip < 0) return;
+    if (warp < teams)
+      team_backward<S, typename Engine::Tile>(
+          problem, gradient, extent, pair, strip, stages[team], rings[team], rings[team + 1]);
+    else
+      team_rebuild<S, typename Engine::Tile>(problem, extent, pair, strip, saved, warp / teams - 1, stages[team]);
+  } else if (warp == kBackwardTeam * teams) {
+    if (group == 0 || first < 0) return;
+    const Strip<S> below(extent, first + 1);
+    const FlowSlot<S>* const last_group = row + below.first_column / S::kSteps + below.groups() - 1;
+    carry_in(rings[0], below.groups(), words + group - 1, lane, [&](int item, FlowSlot<S>& to) {
+      copy_flows(last_group - item, to);
+    });
+  } else if (first - teams >= 0) {
+    const Strip<S> last(extent, first - teams + 1);
+    FlowSlot<S>* const last_group = row + last.first_column / S::kSteps + last.groups() - 1;
+    carry_out(rings[teams], last.groups(), words + group, lane, [&](const FlowSlot<S>& from, int item) {
+      *(last_group - item) = from;
+    });
+  }
+}
+
+// Strips of a block: as many as its shared memory holds, beside what all of them share.
+inline int teams_of(int bytes_of_team) {
+  int device = 0, bytes = 0;
+  constexpr int kSharedBytes = 10 * 1024;
+  if (cudaGetDevice(&device) == cudaSuccess)
+    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return std::clamp((bytes - kSharedBytes) / bytes_of_team, 1, kTeams);
+}
+
+// Whether so many blocks of teams, of which a multiprocessor holds one, come to no more than kTurns turns. In two turns they are
+// still faster than other blocks, of which it holds three: measured with twice as many as multiprocessors and four times as many.
+template <int kTurns>
+bool teams_pay(int64_t blocks) {
+  int device = 0, processors = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+         blocks <= kTurns * processors;
+}
+
+template <class Kernel, class... Arguments>
+cudaError_t launch_teams(
+    Kernel kernel, int64_t blocks, int warps, size_t bytes, cudaStream_t stream, const Arguments&... arguments) {
+  const cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  if (error != cudaSuccess) return error;
+  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps + kCarriers), bytes, stream>>>(arguments...);
+  return cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace softdtw

@@ -1,0 +1,129 @@
+// Device arithmetic for the recurrence (recurrence.h): the hardware's approximations in float32, full precision in float64.
+#pragma once
+
+#include "core/recurrence.h"
+
+namespace softdtw {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+template <typename T>
+struct DeviceMath;
+
+template <>
+struct DeviceMath<float> {
+  __device__ static __forceinline__ float exp2(float a) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  __device__ static __forceinline__ float power(float whole) { return exp2(whole); }
+  __device__ static __forceinline__ float log2(float a) {
+    float r;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  __device__ static __forceinline__ float rough_reciprocal(float a) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  // One Newton step after the approximation.
+  __device__ static __forceinline__ float reciprocal(float a) {
+    const float r = rough_reciprocal(a);
+    return fmaf(fmaf(-a, r, 1.0f), r, r);
+  }
+  // Quotients, whose remainders make good what the approximation is off by.
+  __device__ static __forceinline__ Weights<float> divide(float a, float b, float by) {
+    const float inverse = rough_reciprocal(by), x = a * inverse, y = b * inverse;
+    return {fmaf(fmaf(-x, by, a), inverse, x), fmaf(fmaf(-y, by, b), inverse, y)};
+  }
+  __device__ static __forceinline__ float sqrt(float a) {
+    float r;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+  }
+  __device__ static __forceinline__ float round(float a) { return rintf(a); }
+  __device__ static __forceinline__ float min(float a, float b) { return fminf(a, b); }
+  __device__ static __forceinline__ float max(float a, float b) { return fmaxf(a, b); }
+  __device__ static __forceinline__ float abs(float a) { return fabsf(a); }
+  __device__ static __forceinline__ float fma(float a, float b, float c) { return fmaf(a, b, c); }
+};
+
+template <>
+struct DeviceMath<double> {
+  __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
+  // By its bits; 0 below 2^-1022, and NaN passes on.
+  __device__ static __forceinline__ double power(double whole) {
+    const double result = __hiloint2double(::max(__double2int_rz(whole) + 1023, 0) << 20, 0);
+    return whole == whole ? result : whole;
+  }
+  __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
+  __device__ static __forceinline__ Weights<double> divide(double a, double b, double by) {
+    const double inverse = 1.0 / by;
+    return {a * inverse, b * inverse};
+  }
+  __device__ static __forceinline__ double sqrt(double a) { return ::sqrt(a); }
+  __device__ static __forceinline__ double round(double a) { return rint(a); }
+  __device__ static __forceinline__ double min(double a, double b) { return fmin(a, b); }
+  __device__ static __forceinline__ double max(double a, double b) { return fmax(a, b); }
+  __device__ static __forceinline__ double abs(double a) { return fabs(a); }
+  __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
+};
+
+// One dimension's share of a cost, added to the sum of the others.
+template <typename T>
+__device__ __forceinline__ T add_share(Cost cost, T difference, T sum) {
+  return cost == Cost::kCityblock ? sum + DeviceMath<T>::abs(difference) : DeviceMath<T>::fma(difference, difference, sum);
+}
+
+template <typename T>
+__device__ __forceinline__ T finish_cost(Cost cost, T sum) {
+  return cost == Cost::kEuclidean ? DeviceMath<T>::sqrt(sum) : sum;
+}
+
+// A ready-made cost, already in the unit of m. +inf forbids its cell; NaN passes through and spoils the pair.
+template <typename T>
+__device__ __forceinline__ T limit_cost(T cost) {
+  return cost > Unreachable<T>::value ? Unreachable<T>::value : cost;
+}
+
+// What E is multiplied by to give the derivative with respect to one coordinate of x, up to the sign of `difference`:
+// 2 (x - y) for sqeuclidean, (x - y) / C for euclidean (0 at C = 0), sign(x - y) for cityblock. `factor` is the part that
+// does not depend on the coordinate.
+template <typename T>
+__device__ __forceinline__ T derivative_factor(Cost cost, T value_of_cost) {
+  if (cost == Cost::kSqEuclidean) return T(2);
+  if (cost == Cost::kEuclidean) return value_of_cost > T(0) ? DeviceMath<T>::reciprocal(value_of_cost) : T(0);
+  return T(1);
+}
+
+template <typename T>
+__device__ __forceinline__ T derivative_share(Cost cost, T difference) {
+  if (cost != Cost::kCityblock) return difference;
+  return T((difference > T(0)) - (difference < T(0)));
+}
+
+// The smallest m that no longer counts as reached by a path.
+template <typename T>
+__device__ __forceinline__ bool is_unreachable(T m) {
+  return m >= Unreachable<T>::value * T(0.5);
+}
+
+// Brings s back to [1, 2). A NaN or inf of s makes m NaN.
+template <typename M>
+__device__ __forceinline__ void normalise(Entry<float, M>& entry) {
+  const unsigned bits = __float_as_uint(entry.s);
+  const float exponent = __uint_as_float(bits >> 23 | 0x4b000000u) - (8388608.0f + 127.0f);
+  entry.m -= exponent + (entry.s - entry.s);
+  entry.s = __uint_as_float((bits & 0x007fffffu) | 0x3f800000u);
+}
+
+__device__ __forceinline__ void normalise(Entry<double>& entry) {
+  const long long bits = __double_as_longlong(entry.s);
+  entry.m -= static_cast<double>(static_cast<int>(bits >> 52) - 1023) + (entry.s - entry.s);
+  entry.s = __longlong_as_double((bits & 0x000fffffffffffffll) | 0x3ff0000000000000ll);
+}
+
+}  // namespace softdtw

@@ -1,0 +1,209 @@
+// The robust engine's state between chunks, narrow or wide, and the sweep of a chunk with the width that it needs.
+#pragma once
+
+#include "cuda/strips/strip_memory.cuh"
+#include "extended_range.cuh"
+
+namespace softdtw {
+
+// A lane's entries and reference between chunks, m narrow (T) or wide (float64), the same in the whole warp.
+template <class S>
+struct RobustState {
+  using T = typename S::Scalar;
+  static constexpr bool kWideExists = sizeof(T) == 4;
+  Lane<S, T> narrow;
+  Lane<S, double> wide;
+  double reference = -floor_of_m<S>();
+  bool is_wide = false;
+
+  __device__ __forceinline__ void start(bool holds_corner) {
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) narrow.at(i) = {nowhere<S>(), T(1)};
+    if (holds_corner) narrow.diag.m = floor_of_m<S>();  // R[0,0] = 0
+    reference = -floor_of_m<S>();
+    is_wide = false;
+  }
+  __device__ __forceinline__ void renew(int lane, double top_reference) {
+    if (kWideExists && is_wide)
+      softdtw::renew(wide, reference, lane, top_reference);
+    else
+      softdtw::renew(narrow, reference, lane, top_reference);
+  }
+  // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
+  __device__ __forceinline__ bool fits() const {
+    return !kWideExists || (is_wide ? is_narrow<S>(wide) : is_narrow<S>(narrow));
+  }
+  // Brings m to the width that the whole warp needs.
+  __device__ __forceinline__ void become(bool wanted_wide) {
+    if constexpr (kWideExists) {
+      if (__builtin_expect(is_wide == wanted_wide, 1)) return;
+      if (wanted_wide)
+        wide = convert<S, double>(narrow);
+      else
+        narrow = convert<S, T>(wide);
+      is_wide = wanted_wide;
+    }
+  }
+  __device__ __forceinline__ void store(char* memory, int lane) const {
+    if (kWideExists && is_wide)
+      store(wide, memory, lane);
+    else
+      store(narrow, memory, lane);
+  }
+  __device__ __forceinline__ void load(const char* memory, int lane) {
+    Snapshot<S> snapshot;
+    snapshot.load(memory, lane, nowhere<S>(), floor_of_m<S>());
+    is_wide = kWideExists;
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) {
+      if constexpr (kWideExists)
+        wide.at(i) = {snapshot.m[i], snapshot.s[i]};
+      else
+        narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
+    }
+    reference = snapshot.reference;
+  }
+
+ private:
+  template <typename M>
+  __device__ __forceinline__ void store(const Lane<S, M>& state, char* memory, int lane) const {
+    Entry<T, M> entries[S::kRows + 1];
+#pragma unroll
+    for (int i = 0; i <= S::kRows; ++i) entries[i] = state.at(i);
+    Snapshot<S>::store(memory, lane, entries, reference, nowhere<S>());
+  }
+};
+
+// The recurrences of the two widths of m.
+template <class S>
+struct Recurrences {
+  using T = typename S::Scalar;
+  using Plain = SoftDtw<T, T, DeviceMath, false>;
+  using General = SoftDtw<T, double, DeviceMath, true>;
+  Plain plain;
+  General general;
+  bool has_penalty;
+
+  // Ready-made costs are scaled where they are loaded, the others inside the cell.
+  __device__ Recurrences(const Problem<T>& problem, int64_t pair) {
+    const T scale = static_cast<T>(problem.scale_of(pair));
+    const double warp_penalty = problem.penalty_of(pair);
+    // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
+    plain.scale = problem.cost == Cost::kMatrix ? T(1) : scale;
+    general.scale = plain.scale;
+    const Entry<double> penalty = SoftDtw<double, double, DeviceMath, true>::split(warp_penalty * scale, 1.0);
+    general.penalty = {penalty.m, static_cast<T>(penalty.s)};
+    has_penalty = warp_penalty != 0;
+  }
+};
+
+// Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
+template <class S>
+struct Width {
+  using T = typename S::Scalar;
+  static constexpr T kLimit = Whole<T>::limit / 2;
+  bool fits = false;
+  T spent = 0;  // a bound on what the costs so far have added to m
+
+  __device__ __forceinline__ void start(const RobustState<S>& state) {
+    fits = state.fits();
+    spent = 0;
+  }
+  // Counts a chunk, from what m may rise by in it.
+  __device__ __forceinline__ void spend(T rise, T shift, bool top_is_wide) {
+    spent += rise;
+    fits = fits && spent < kLimit && shift > -kLimit && !top_is_wide;
+  }
+  // Whether the reference is to be renewed: while it is not, the lane's smallest m stays below half of the limit, so that what
+  // shift_of() leaves out of the row above is small next to it.
+  __device__ __forceinline__ bool is_spent(const Lane<S, T>& state) const {
+    T lowest = state.diag.m;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) lowest = DeviceMath<T>::min(lowest, state.left[k].m);
+    const bool is_near = DeviceMath<T>::abs(lowest - floor_of_m<S>()) < kLimit / 8 || lowest >= nowhere<S>() / 2;
+    return !(fits && spent < kLimit / 4 && is_near);
+  }
+  // True if the coming chunk may take the plain sweep, to which the state is brought.
+  __device__ __forceinline__ bool plain(
+      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
+      RobustState<S>& state) {
+    if (!RobustState<S>::kWideExists)
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
+    return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
+  }
+  // The same for float32, from what m may rise by in the chunk.
+  __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, RobustState<S>& state) {
+    spend(rise, shift, top_is_wide);
+    const bool narrow = __all_sync(kAllLanes, fits);
+    state.become(!narrow);
+    return narrow;
+  }
+  __device__ __forceinline__ static T rise_of(const Recurrences<S>& recurrences, T reach, bool may_be) {
+    return may_be ? reach * recurrences.plain.scale * (S::kRows + S::kSteps) : T(INFINITY);
+  }
+};
+
+// The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
+template <bool kByBits, class S, class Sweep>
+__device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& state, Sweep&& sweep) {
+  const auto before = state.narrow;
+  sweep(state.narrow);
+  if (__all_sync(kAllLanes, is_exact<kByBits>(state.narrow))) {
+    normalise(state.narrow);
+    return true;
+  }
+  state.narrow = before;
+  state.become(true);
+  width.fits = false;
+  return false;
+}
+
+// The general sweep over a chunk.
+template <class S, class Where, class Visit, class Column>
+__device__ __forceinline__ void sweep_general(
+    const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const RobustTop<S>& top,
+    double above, RobustState<S>& state, Visit&& visit, Column&& column) {
+  const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
+    return visit(recurrences.general, k, t, diag, up, left);
+  };
+  const auto sweep = [&](auto& lane_state) {
+    sweep_robust<true>(extent, place, lane, top, above, lane_state, cell, column);
+    normalise(lane_state);
+  };
+  if constexpr (RobustState<S>::kWideExists)
+    sweep(state.wide);
+  else
+    sweep(state.narrow);
+}
+
+// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
+// that turns out not to be exact.
+template <class S, class Visit, class Column>
+__device__ __forceinline__ void sweep_chunk(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Column&& column) {
+  const auto step = [&](int t, auto bottom) { column(t, bottom); };
+  const auto sweep = [&](auto& lane_state) {
+    sweep_robust<false>(
+        extent, place, lane, top, above, lane_state,
+        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
+  };
+  if (plain && sweep_plain<false>(width, state, sweep)) return;
+  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+}
+
+// The same, whose plain sweep runs ahead (sweep_ahead), with `price` and `sum`.
+template <class S, class Visit, class Price, class Sum, class Column>
+__device__ __forceinline__ void sweep_chunk_ahead(
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
+    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
+    Column&& column) {
+  const auto step = [&](int t, auto bottom) { column(t, bottom); };
+  const auto sweep = [&](auto& lane_state) {
+    sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, price, sum, step);
+  };
+  if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
+  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+}
+
+}  // namespace softdtw

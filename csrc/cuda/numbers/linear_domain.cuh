@@ -1,0 +1,152 @@
+// The level engine: equations (2), (3) and (4) as they stand, in float64 and in one unit for a whole pair. The fastest one, for
+// series of one dimension and moderate length without a band or a penalty.
+//
+// A sum over paths that leaves float64's range does so for two reasons: it has ever more terms, and every step multiplies by a
+// weight w <= 1. The first is taken out, by dividing every step up or left by c and every diagonal one by c^2. The entries are
+//     A[i,j] = a[i,j] c^-(i+j) 2^kTop = v (A[i-1,j] + A[i,j-1] + A[i-1,j-1] / c),   v = w / c,
+// where 1/c goes into the exponent of the weight, so that it costs nothing. c = 2^kTilt, with
+//     2 / c + 1 / c^2 < 1,                                                                                             (*)
+// wherefore no entry is larger than the largest of those that it comes from: nothing overflows, whatever the weights are. All
+// paths to a cell have i + j in common, so E = A B / A[N,M] with
+//     B[i,j] = V[i+1,j] + V[i,j+1] + V[i+1,j+1] / c,   V = v B,   B[N,M] = 1,
+// which (*) bounds by 1 as well.
+//
+// What is lost to gradual underflow is at most 3 * 2^-1075 a cell, on its way into the cell's entry. Of that, A[N,M] gets what
+// B says, at most all of it: of n m < 2^21 cells less than 2^-1052. So an A[N,M] of 2^kLeast is right to 2^-50, and this is all that
+// there is to look at: a pair whose last entry is below is given up. Reverse computes B / A[N,M] <= 2^-kLeast; what that loses is
+// again 2^-1075 a cell, and times A <= 2^kTop nothing to E.
+//
+// In float32 problems a weight has float32's 24 bits, an entry that waits for backward its upper 21: the error of the E that come
+// from it.
+//
+// Pairs are given up, too, whose costs are beyond what the weights can hold, or whose series are so far from their origin that
+// moving them there would round their differences by too much. integer_log2.cuh computes them in the same call, in float32, and extended_range.cuh
+// what is left.
+#pragma once
+
+#include "float64_bits.cuh"
+
+namespace softdtw {
+
+constexpr float kTilt = 1.28125f;                     // few bits, so that no path's weight is off by the rounding of it
+constexpr double kDiagonal = 0.41143886953849121113;  // 1 / c
+static_assert(2 * kDiagonal + kDiagonal * kDiagonal < 0.993);
+constexpr int kTop = 1000, kLeast = -1000;
+constexpr float kFarthestFromOrigin = 32;
+// The exponential unit is too low, by 5e-8 in the mean of results below 1/2, and 0.8e-8 of those within a factor of sqrt(2) of 1,
+// measured on an H200: in 2^-29 of the last place, as widen has it. Over hundreds of steps that would add up.
+constexpr unsigned kTooLowBelowOne = 5u << 26, kTooLowAroundOne = 3u << 24;
+
+// The weights v of differences whose squares are exponents of 2, in two parts: what takes long, and has been started before it is
+// needed, and the rest. Those of costs that one float32 exponential holds:
+struct ShallowWeight {
+  static constexpr float kDeepest = 124;
+  float value, difference;
+
+  __device__ __forceinline__ static ShallowWeight of(float difference) {
+    return {DeviceMath<float>::exp2(DeviceMath<float>::fma(-difference, difference, -kTilt)), difference};
+  }
+  __device__ __forceinline__ double get() const { return widen(value, kTooLowBelowOne); }
+};
+
+// And those of larger ones, whose whole part goes to the float64's exponent.
+struct DeepWeight {
+  static constexpr float kDeepest = 1000;
+  float fraction;
+  int whole;  // its lowest bits
+  float difference;
+
+  __device__ __forceinline__ static DeepWeight of(float difference) {
+    const float exponent = DeviceMath<float>::fma(-difference, difference, -kTilt);
+    const float shifted = fmaxf(exponent, -kDeepest - 8) + Whole<float>::rounder;
+    return {DeviceMath<float>::exp2(exponent - (shifted - Whole<float>::rounder)), __float_as_int(shifted), difference};
+  }
+  __device__ __forceinline__ double get() const {
+    const double a = widen(fraction, kTooLowAroundOne);
+    return __hiloint2double(__double2hiint(a) + static_cast<int>(static_cast<unsigned>(whole) << 20), __double2loint(a));
+  }
+};
+
+// 2^f for |f| <= 1/2, to 2e-17: the polynomial of degree 11 through Chebyshev's points.
+__device__ __forceinline__ double power_of_fraction(double f) {
+  double sum = 4.4558179083360645e-10;
+  sum = fma(sum, f, 7.074194297288521e-09);
+  sum = fma(sum, f, 1.0178057087733941e-07);
+  sum = fma(sum, f, 1.3215432535912375e-06);
+  sum = fma(sum, f, 1.5252733841556773e-05);
+  sum = fma(sum, f, 0.00015403530463724353);
+  sum = fma(sum, f, 0.001333355814640647);
+  sum = fma(sum, f, 0.009618129107587256);
+  sum = fma(sum, f, 0.055504108664821625);
+  sum = fma(sum, f, 0.24022650695910158);
+  sum = fma(sum, f, 0.6931471805599453);
+  return fma(sum, f, 1.0);
+}
+
+// Those of float64. Within the range of pairs that fit no exponent needs a look.
+struct FullWeight {
+  static constexpr double kDeepest = 1000;
+  double value, difference;
+
+  __device__ __forceinline__ static FullWeight of(double difference) {
+    const double exponent = fma(-difference, difference, -static_cast<double>(kTilt));
+    const double shifted = exponent + Whole<double>::rounder;
+    const double fraction = power_of_fraction(exponent - (shifted - Whole<double>::rounder));
+    const int whole = static_cast<int>(static_cast<unsigned>(__double2loint(shifted)) << 20);
+    return {__hiloint2double(__double2hiint(fraction) + whole, __double2loint(fraction)), difference};
+  }
+  __device__ __forceinline__ double get() const { return value; }
+};
+
+// What differs between problems of float32 and of float64.
+template <typename T>
+struct LevelNumbers;
+
+template <>
+struct LevelNumbers<float> {
+  using Shallow = ShallowWeight;
+  using Deep = DeepWeight;
+  // An entry between columns, as it waits for backward: the upper word of a float64.
+  using Word = int;
+
+  __device__ __forceinline__ static int word(double a) {
+    return __double2hiint(a) + static_cast<int>(static_cast<unsigned>(__double2loint(a)) >> 31);
+  }
+  __device__ __forceinline__ static double of_word(int word) { return __hiloint2double(word, 0); }
+  // Four entries in shared memory. Of the half that is dropped another entry's bits are as good as any.
+  static constexpr int kPacked = 4;
+  using Packed = int4;
+
+  __device__ __forceinline__ static int4 pack(const double* a) {
+    return make_int4(__double2hiint(a[0]), __double2hiint(a[1]), __double2hiint(a[2]), __double2hiint(a[3]));
+  }
+  __device__ __forceinline__ static void unpack(const int4& four, double* a) {
+    a[0] = __hiloint2double(four.x, four.x);
+    a[1] = __hiloint2double(four.y, four.x);
+    a[2] = __hiloint2double(four.z, four.z);
+    a[3] = __hiloint2double(four.w, four.z);
+  }
+  // A product in [0, 1], by its upper word; 2^-126 is added, so that it is a normal number.
+  __device__ __forceinline__ static float product(double a, double b) {
+    const double sum = fma(a, b, power_of_two(-126));
+    return __int_as_float(((__double2hiint(sum) - ((kBias - 127) << 20)) << 3) + 4);
+  }
+};
+
+template <>
+struct LevelNumbers<double> {
+  using Shallow = FullWeight;
+  using Deep = FullWeight;
+  using Word = double;
+
+  __device__ __forceinline__ static double word(double a) { return a; }
+  __device__ __forceinline__ static double of_word(double word) { return word; }
+  static constexpr int kPacked = 2;
+  using Packed = double2;
+
+  __device__ __forceinline__ static double2 pack(const double* a) { return make_double2(a[0], a[1]); }
+  __device__ __forceinline__ static void unpack(const double2& two, double* a) { a[0] = two.x, a[1] = two.y; }
+  __device__ __forceinline__ static double product(double a, double b) { return a * b; }
+};
+
+}  // namespace softdtw
