@@ -72,5 +72,17 @@ def test_files_that_pages_beside_the_kernels_name_are_there(page):
     assert not missing
 
 
+ROOMS = sorted({page.parent for page in (ROOT / "csrc").rglob("*.*")} - {ROOT / "csrc", ROOT / "csrc" / "cuda"})
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_every_folder_of_kernels_says_what_lives_there(room):
+    if (room / "README.md").exists():
+        assert 5 <= len((room / "README.md").read_text().splitlines()) <= 15
+    else:
+        named = [file for file in room.iterdir() if file.stem in (room.name, f"{room.name}_strip")]
+        assert named and all(file.read_text().startswith("// ") for file in named)
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.stdin.read()) or 0)
