@@ -6,6 +6,7 @@ Before a shape is timed, its values are compared with float64 and its paths with
 import argparse
 
 import common
+import data_kinds
 import torch
 from tqdm import tqdm
 
@@ -32,8 +33,8 @@ def check(x, y):
     return error
 
 
-def measure(shape, device, repeats):
-    x, y = common.random_pairs(*shape[:2], shape[1], shape[2], torch.float32, device)
+def measure(shape, kind, device, repeats):
+    x, y = data_kinds.pairs(kind, *shape, torch.float32, device)
     row = {"batch": shape[0], "length": shape[1], "dim": shape[2], "error": check(x, y)}
     cells = shape[0] * shape[1] ** 2
     a, b = (series.clone().requires_grad_() for series in (x, y))
@@ -55,13 +56,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--shapes", nargs="+", help="such as 64x300x2: batch, length, dimension")
+    parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     options = parser.parse_args()
     device = common.resolve_device(options.device)
     shapes = options.shapes or SHAPES[device.type]
-    rows = [measure(tuple(map(int, s.split("x"))), device, options.repeats) for s in tqdm(shapes, disable=None)]
+    rows = [
+        measure(tuple(map(int, s.split("x"))), options.kind, device, options.repeats) for s in tqdm(shapes, disable=None)
+    ]
     for shape, row in zip(shapes, rows, strict=True):
         figures = ", ".join(
             f"{name.replace('_', ' ')}: {1e3 * row[name]['seconds']['median']:.3f} ms"
@@ -69,7 +73,7 @@ def main():
             if isinstance(row[name], dict)
         )
         print(f"{shape}: {figures}, error {row['error']:.1g}")
-    settings = {"dtype": "float32", "cost": "sqeuclidean", "gamma": 1.0, "repeats": options.repeats}
+    settings = {"data": options.kind, "dtype": "float32", "cost": "sqeuclidean", "gamma": 1.0, "repeats": options.repeats}
     path = common.write_record("hard", device, settings, rows, options.output, options.commit)
     print(f"record: {path}")
 

@@ -1,4 +1,4 @@
-"""Time every kernel of this package: random unit normal series or a UCR file, a batch of pairs or all pairs of a set.
+"""Time every kernel of this package: one kind of data or a UCR file, a batch of pairs or all pairs of a set.
 
 One row a kernel, length and band: microseconds (median and spread), cells per second and GFLOP/s at 18 operations a
 cell, where only the cells inside the band count. All kernels are checked before any is timed.
@@ -7,6 +7,7 @@ cell, where only the cells inside the band count. All kernels are checked before
 import argparse
 
 import common
+import data_kinds
 import reference
 import torch
 from tqdm import tqdm
@@ -34,7 +35,7 @@ def series_of(options, length, device):
     dtype = common.DTYPES[options.dtype]
     count = options.batch if options.all_pairs else 2 * options.batch
     if options.ucr is None:
-        return common.random_pairs(count, length, 1, options.dim, dtype, device)[0]
+        return data_kinds.pairs(options.kind, count, length, options.dim, dtype, device)[0]
     series = torch.from_numpy(common.read_ucr(options.ucr)[1])[:, :, None].to(device, dtype)
     if options.all_pairs:
         return series
@@ -117,7 +118,7 @@ def show(rows):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ucr", metavar="FILE", help="a UCR text file in place of random series: label first")
+    parser.add_argument("--ucr", metavar="FILE", help="a UCR text file in place of --kind: label first")
     parser.add_argument("--all-pairs", action="store_true", help="all pairs of a set of --batch series, or of the file")
     parser.add_argument("--backward", action="store_true", help="forward and backward in place of forward alone")
     parser.add_argument("--kernels", nargs="+", help="of this device; all of them by default")
@@ -125,6 +126,7 @@ def parse_arguments():
     parser.add_argument("--batch", type=int, help="pairs, or series with --all-pairs; 512 on CUDA and 32 on the CPU")
     parser.add_argument("--dim", type=int, default=1)
     parser.add_argument("--gamma", type=float, default=1.0)
+    parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--bands", type=int, nargs="+", default=list(BANDS), help="percent of the length; 100: no band")
     parser.add_argument("--dtype", choices=common.DTYPES, default="float32")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
@@ -152,7 +154,7 @@ def main():
     print(f"{what}, gamma {options.gamma:g}, {options.dtype}, {common.describe_device(device)['name']}\n")
     print(show(rows))
     settings = {
-        "data": "random unit normal" if options.ucr is None else common.file_name(options.ucr),
+        "data": options.kind if options.ucr is None else common.file_name(options.ucr),
         "all_pairs": options.all_pairs,
         "backward": options.backward,
         "gamma": options.gamma,

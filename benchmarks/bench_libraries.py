@@ -1,13 +1,14 @@
 """Time this package beside other implementations: forward, forward + backward, and peak memory on a GPU.
 
 Each is checked against a float64 reference, values and gradients, before it is timed; one that is wrong is still timed
-and its row says so. Through public functions, unit normal series, squared Euclidean cost. Both gradients are asked for.
+and its row says so. Through public functions, squared Euclidean cost. Both gradients are asked for.
 """
 
 import argparse
 import functools
 
 import common
+import data_kinds
 import reference
 import rivals
 import torch
@@ -67,7 +68,7 @@ def measure(name, factory, x, y, options, device):
 def measure_in_turn(found, shape, options, device, progress):
     """The rows of one shape: all libraries in turn, --rounds times, so that a busy machine slows them alike."""
     batch, length, dim = shape
-    x, y = common.random_pairs(batch, length, length, dim, common.DTYPES[options.dtype], device)
+    x, y = data_kinds.pairs(options.kind, batch, length, dim, common.DTYPES[options.dtype], device)
     rounds = []
     for _ in range(options.rounds):
         rounds.append([])
@@ -123,17 +124,10 @@ def show(rows, statistic):
     return common.markdown_table(header, lines)
 
 
-def parse_shape(text):
-    try:
-        batch, length, dim = map(int, text.split("x"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected BATCHxLENGTHxDIM, got {text!r}") from None
-    return batch, length, dim
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", type=parse_shape, nargs="+", help="such as 32x512x64")
+    parser.add_argument("--shapes", type=common.parse_shape, nargs="+", help="such as 32x512x64")
+    parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--gamma", type=float, default=1.0)
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
@@ -173,7 +167,7 @@ def main():
     options = parse_arguments()
     set_threads(options.threads or torch.get_num_threads())
     device = common.resolve_device(options.device)
-    shapes = options.shapes or [parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
+    shapes = options.shapes or [common.parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
     found = libraries(options, device)
     rows = []
     with tqdm(total=len(shapes) * len(found) * options.rounds) as progress:
@@ -183,7 +177,7 @@ def main():
     threads = f", {description['threads']} threads" if device.type == "cpu" else ""
     print(f"gamma {options.gamma:g}, {options.dtype}, {description['name']}{threads}\n")
     print(show(rows, "fastest" if options.fastest else "median"))
-    settings = {"data": "random unit normal", "gamma": options.gamma, "dtype": options.dtype, "rounds": options.rounds}
+    settings = {"data": options.kind, "gamma": options.gamma, "dtype": options.dtype, "rounds": options.rounds}
     extra = {"libraries": {name: common.installed_version(name) for name in found if name != OURS}}
     print(f"\nrecord: {common.write_record('libraries', device, settings, rows, options.output, options.commit, **extra)}")
 

@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 import bench_kernels
 import common
+import data_kinds
+import reference
 import torch
 from tqdm import tqdm
 
 import torchsoftdtw
 from torchsoftdtw import selection
 
-# batch x length x dim, or series x length x dim for all pairs of a set; then what differs from float32, gamma 1, forward
-# and backward.
+# batch x length x dim, or series x length x dim for all pairs of a set; then what differs from unit noise, float32,
+# gamma 1, forward and backward.
 JOBS = (
     "4096x512x1",
     "4096x100x1",
@@ -32,10 +34,17 @@ JOBS = (
     "4096x512x1/float64",
     "4096x512x1/gamma=0.1",
     "4096x512x1/gamma=0.01",
+    "4096x512x1/gamma=0.3",
+    "4096x512x1/walks",
+    "4096x512x1/sines",
+    "4096x512x1/steps",
+    "4096x512x1/smoothed",
+    "4096x512x1/smoothed/gamma=0.3",
+    "1024x1024x4/float64",
+    "512x1024x4/float64",
 )
 LONG_JOBS = ("1x1048576x1/forward",)
 LONG_CELLS = 1 << 36  # from which three calls are enough
-CHECKED_CELLS = 1 << 26  # of the pairs whose gradients are compared: the plain kernel saves 24 bytes for each
 CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
 VALUE_ERROR, GRADIENT_ERROR = 1e-5, 1e-3  # that a row may have
 
@@ -48,6 +57,7 @@ class Job(NamedTuple):
     dtype: str = "float32"
     gamma: float = 1.0
     backward: bool = True
+    kind: str = "noise"
     pairs: bool = False  # all pairs of `batch` series
 
     @property
@@ -68,6 +78,8 @@ def parse_job(text):
                 job = job._replace(gamma=float(extra.removeprefix("gamma=")))
             elif extra in ("float32", "float64"):
                 job = job._replace(dtype=extra)
+            elif extra in data_kinds.KINDS:
+                job = job._replace(kind=extra)
             elif extra == "forward":
                 job = job._replace(backward=False)
             elif extra == "pairs":
@@ -75,7 +87,7 @@ def parse_job(text):
             else:
                 raise ValueError
     except (TypeError, ValueError):
-        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G], got {text!r}"
+        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G][/KIND], got {text!r}"
         raise argparse.ArgumentTypeError(message) from None
     return job
 
@@ -83,43 +95,22 @@ def parse_job(text):
 def series_of(job, device):
     """x and y (count, length, dim), and the set that their pairs come from, if they are all pairs of a set."""
     dtype = common.DTYPES[job.dtype]
-    x, y = common.random_pairs(job.batch, job.length, job.length, job.dim, dtype, device)
+    x, y = data_kinds.pairs(job.kind, job.batch, job.length, job.dim, dtype, device)
     if not job.pairs:
         return x, y, None
     return x.repeat_interleave(job.batch, 0), x.repeat(job.batch, 1, 1), x
 
 
 def errors(job, function, x, y):
-    """What a row says of its error: of values relative to the larger of |value| and gamma, of gradients relative to the
-    largest entry of a pair, both against the plainest kernel in float64. AssertionError where one is too large."""
+    """What a row says of its error, against the plainest kernel in float64. AssertionError where one is too large."""
     plain = "diagonal" if x.is_cuda else "cpu"
     length = min(job.length, CHECKED_LENGTH)
-    x, y = x[:, :length].contiguous(), y[:, :length].contiguous()
-    most = max(1, CHECKED_CELLS // length**2)
-    some = torch.linspace(0, job.count - 1, min(job.count, most), device=x.device).long()
 
-    def results(function, x, y):
-        if not job.backward:
-            with torch.no_grad():
-                return (function(x, y),)
-        return common.with_gradients(function, x.clone().requires_grad_(), y.clone().requires_grad_())()
+    def exact(x, y):
+        return torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain)
 
-    got = [result[some].double() for result in results(function, x, y)]
-    exact = [z[some].double() for z in (x, y)]
-    want = results(lambda x, y: torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain), *exact)
-    values = [got[0]]
-    if job.backward:  # without gradients it may be another kernel's
-        with torch.no_grad():
-            values.append(function(x, y)[some].double())
-    found = {
-        "checked_pairs": len(some),
-        "checked_length": length,
-        "value_error": ((torch.stack(values) - want[0]).abs() / want[0].abs().clamp(min=job.gamma)).max().item(),
-    }
-    if job.backward:
-        found["gradient_error"] = max(
-            ((g - w).abs().amax((1, 2)) / w.abs().amax((1, 2))).max().item() for g, w in zip(got[1:], want[1:], strict=True)
-        )
+    found = {"checked_length": length}
+    found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], job.gamma, job.backward)
     for what, most in (("value_error", VALUE_ERROR), ("gradient_error", GRADIENT_ERROR)):
         if not found.get(what, 0) <= most:  # NaN fails too
             raise AssertionError(f"{job.text}: {what} is {found[what]:.3g}, more than {most:g}")
@@ -244,9 +235,9 @@ def main():
         for job in progress:
             progress.set_description(job.text)
             rows.append(measure(job, options, device))
-    print(f"{common.describe_device(device)['name']}; float32 and gamma 1 where the shape does not say otherwise\n")
+    print(f"{common.describe_device(device)['name']}; unit noise, float32, gamma 1 unless the shape says otherwise\n")
     print(show(rows))
-    settings = {"data": "random unit normal", "repeats": options.repeats}
+    settings = {"repeats": options.repeats}
     print(f"\nrecord: {common.write_record('shapes', device, settings, rows, options.output, options.commit)}")
 
 

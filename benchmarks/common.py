@@ -1,5 +1,6 @@
 """What the benchmarks share: inputs, timing, peak memory, tables and records."""
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -43,12 +44,13 @@ def resolve_device(name):
     return device
 
 
-def random_pairs(batch, n, m, dim, dtype, device, seed=0):
-    """Unit normal series x (batch, n, dim) and y (batch, m, dim), the same on every device."""
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(batch, n, dim, generator=generator).to(device, dtype)
-    y = torch.randn(batch, m, dim, generator=generator).to(device, dtype)
-    return x, y
+def parse_shape(text):
+    """(batch, length, dim) of an argument such as 32x512x64."""
+    try:
+        batch, length, dim = map(int, text.split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected BATCHxLENGTHxDIM, got {text!r}") from None
+    return batch, length, dim
 
 
 def read_ucr(path):

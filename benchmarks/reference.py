@@ -6,10 +6,12 @@ few pairs only.
 
 import contextlib
 
+import common
 import torch
 
 OUTSIDE = 1e30  # stands for infinity, without its NaN gradients
 CELLS = 1 << 20  # of the pairs that a check looks at
+KERNEL_CELLS = 1 << 26  # of those that are compared with a kernel in float64: `diagonal` saves 24 bytes for each
 
 
 def soft_dtw(x, y, gamma, bandwidth=None):
@@ -81,3 +83,34 @@ def assert_close(name, got, expected, x, y, gamma):
         error = (result.double() - want.double()).abs().max().item()
         if not error <= allowed:  # NaN fails too
             raise AssertionError(f"{name}: {what} is off by {error:.3g}, more than {allowed:.3g}")
+
+
+def largest_errors(function, exact, x, y, unit, gradients):
+    """Against `exact` (a kernel of this package) in float64, by the names of a record: how many pairs were compared, the
+    error of values relative to the larger of |value| and `unit`, and that of gradients relative to a pair's largest entry.
+
+    The whole batch runs, and pairs from all over it are compared.
+    """
+    count, cells = len(x), x.shape[1] * y.shape[1]
+    some = torch.linspace(0, count - 1, min(count, max(1, KERNEL_CELLS // cells)), device=x.device).long()
+
+    def results(function, x, y):
+        if not gradients:
+            with torch.no_grad():
+                return (function(x, y),)
+        return common.with_gradients(function, x.clone().requires_grad_(), y.clone().requires_grad_())()
+
+    x, y = x.contiguous(), y.contiguous()
+    got = [result[some].double() for result in results(function, x, y)]
+    want = results(exact, x[some].double(), y[some].double())
+    values = [got[0]]
+    if gradients:  # without them it may be another kernel's
+        with torch.no_grad():
+            values.append(function(x, y)[some].double())
+    off = (torch.stack(values) - want[0]).abs() / want[0].abs().clamp(min=unit)
+    found = {"checked_pairs": len(some), "value_error": off.max().item()}
+    if gradients:
+        found["gradient_error"] = max(
+            ((g - w).abs().amax((1, 2)) / w.abs().amax((1, 2))).max().item() for g, w in zip(got[1:], want[1:], strict=True)
+        )
+    return found

@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 import common
+import data_kinds
 import reference
 import torch
 from tqdm import tqdm
@@ -48,7 +49,7 @@ def name_of(plan):
 
 def measure(batch, length, dim, dtype, device, options):
     """A shape's row: its variants' times, checked against each other, and the automatic choice."""
-    x, y = common.random_pairs(batch, length, length, dim, common.DTYPES[dtype], device)
+    x, y = data_kinds.pairs(options.kind, batch, length, dim, common.DTYPES[dtype], device)
     x.requires_grad_()
     y.requires_grad_()
 
@@ -178,6 +179,7 @@ def parse_arguments():
     parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32", "float64"])
     parser.add_argument("--most-cells", type=int, default=MOST_CELLS, help="shapes with more cells are left out")
     parser.add_argument("--gamma", type=float, default=1.0)
+    parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of calls a figure, three at least")
@@ -213,7 +215,7 @@ def main():
     print(f"gamma {options.gamma:g}, {common.describe_device(device)['name']}\n")
     print(show(rows))
     print(f"\n{summary(rows)}")
-    settings = {"data": "random unit normal", "gamma": options.gamma}
+    settings = {"data": options.kind, "gamma": options.gamma}
     print(f"\nrecord: {common.write_record('selection', device, settings, rows, options.output, options.commit)}")
     if options.plot:
         plot(rows, options.plot)

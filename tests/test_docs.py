@@ -16,6 +16,7 @@ import torchsoftdtw
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = ("pysdtw", "tslearn")
+OF_KERNELS = sorted((ROOT / "csrc").rglob("*.md"))
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -59,6 +60,28 @@ def test_reference_names_every_public_name():
     reference = (ROOT / "docs" / "api.md").read_text()
     for name in torchsoftdtw.__all__:
         assert re.search(rf"^\.\. auto(class|function):: {name}$", reference, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("page", OF_KERNELS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_pages_beside_the_kernels_name_are_there(page):
+    text = page.read_text()
+    folders = [page.parent, ROOT / "csrc", ROOT / "csrc" / "cuda", ROOT]
+    names = re.findall(r"`([\w./]+/[\w./]*|[\w.]+\.(?:cuh?|cpp|h|py|md))`", text)
+    missing = [name for name in names if not any((folder / name).exists() for folder in folders)]
+    missing += [link for link in re.findall(r"\]\(([^)#]+)", text) if not (page.parent / link).exists()]
+    assert not missing
+
+
+ROOMS = sorted({page.parent for page in (ROOT / "csrc").rglob("*.*")} - {ROOT / "csrc", ROOT / "csrc" / "cuda"})
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
+def test_every_folder_of_kernels_says_what_lives_there(room):
+    if (room / "README.md").exists():
+        assert 5 <= len((room / "README.md").read_text().splitlines()) <= 15
+    else:
+        named = [file for file in room.iterdir() if file.stem in (room.name, f"{room.name}_strip")]
+        assert named and all(file.read_text().startswith("// ") for file in named)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""Benchmarks run on small problems and write what they measured."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tqdm")
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+
+import bench_hard
+import bench_kernels
+import bench_kinds
+import bench_libraries
+import bench_shapes
+import sweep_selection
+import torch
+
+import torchsoftdtw
+
+
+@pytest.fixture
+def record_of(monkeypatch, tmp_path):
+    """A function that runs a benchmark's main() on the CPU with arguments, and returns its record, the file `output`."""
+
+    def run(module, *arguments):
+        monkeypatch.setattr(sys, "argv", [module.__name__, *arguments, "--device", "cpu", "--output", str(run.output)])
+        module.main()
+        return json.loads(run.output.read_text())
+
+    run.output = tmp_path / "record.json"
+    return run
+
+
+def test_shapes_name_their_data(record_of):
+    jobs = ["3x20x1", "3x20x2/walks/float64/gamma=0.3", "4x9x1/real/pairs"]
+    rows = record_of(bench_shapes, "--repeats", "1", "--jobs", *jobs)["rows"]
+    assert [row["job"] for row in rows] == jobs
+    assert [row["kind"] for row in rows] == ["noise", "walks", "real"]
+    assert [row["gamma"] for row in rows] == [1.0, 0.3, 1.0]
+    assert all(row["forward"]["median"] > 0 and row["value_error"] < 1e-5 for row in rows)
+
+
+def test_every_shape_that_is_measured_by_default_is_understood():
+    jobs = [bench_shapes.parse_job(text) for text in bench_shapes.JOBS + bench_shapes.LONG_JOBS]
+    assert len({job._replace(text="") for job in jobs}) == len(jobs)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        (bench_hard, ["--shapes", "3x20x1"]),
+        (bench_kernels, ["--lengths", "20", "--batch", "3", "--bands", "100", "50", "--backward"]),
+        (bench_libraries, ["--shapes", "3x20x1", "--only", "none"]),
+        (sweep_selection, ["--lengths", "20", "--batches", "3", "--dims", "1", "--dtypes", "float32"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_benchmarks_take_a_kind_of_data(record_of, module, arguments):
+    record = record_of(module, *arguments, "--repeats", "1", "--kind", "smoothed")
+    assert record["settings"]["data"] == "smoothed"
+    assert record["rows"]
+
+
+KINDS = ["--shapes", "3x24x1", "--repeats", "1", "--kinds", "steps", "real:Heartbeats"]
+
+
+def test_kinds_are_checked_and_timed_with_and_without_a_band(record_of, capsys):
+    with pytest.raises(SystemExit) as end:
+        record_of(bench_kinds, *KINDS, "--gammas", "0.1", "0", "--bands", "100", "25", "--kernels", "auto", "cpu")
+    assert end.value.code == 0
+    rows = bench_kinds.rows_of(record_of.output)
+    assert len(rows) == 2 * 2 * (2 + 1)  # hard DTW has one kernel
+    assert {(row["kind"], row["kernel"], row["gamma"], row["band_percent"]) for row in rows} >= {
+        ("steps", "cpu", 0.1, 25),
+        ("real:Heartbeats", "hard", 0.0, 100),
+    }
+    assert all(row["agrees"] and row["forward_backward"]["median"] > 0 for row in rows)
+    assert all(row["gradient_error"] < 1e-3 for row in rows if row["gamma"] > 0)
+    assert "3x24x1 | real:Heartbeats | hard" in capsys.readouterr().out
+
+
+def test_a_wrong_kernel_is_not_timed(record_of, monkeypatch, capsys):
+    right = torchsoftdtw.soft_dtw
+
+    def wrong(x, y, gamma, **options):
+        return right(x, y, gamma, **options) * (1.001 if x.dtype == torch.float32 else 1)
+
+    monkeypatch.setattr(torchsoftdtw, "soft_dtw", wrong)
+    with pytest.raises(SystemExit) as end:
+        record_of(bench_kinds, *KINDS, "--gammas", "1", "0")
+    assert end.value.code == 1
+    rows = bench_kinds.rows_of(record_of.output)
+    assert [(row["gamma"], row["agrees"], "forward" in row) for row in rows] == [(1.0, False, False), (0.0, True, True)] * 2
+    assert capsys.readouterr().out.count("WRONG") == 4
+
+
+def test_records_are_compared_row_by_row_and_as_a_whole():
+    def rows(**seconds):
+        names = dict(zip(bench_kinds.SAME, (3, 24, 1, "float32", None, 1.0, 100, "auto"), strict=True))
+        timed = [
+            names | {"kind": kind, "agrees": True, "forward": {"median": f}, "forward_backward": {"median": b}}
+            for kind, (f, b) in seconds.items()
+        ]
+        return [*timed, names | {"kind": "steps", "agrees": False}]
+
+    new = rows(noise=(1.0, 1.0), walks=(1.0, 1.0), sines=(5.0, 5.0))
+    old = rows(noise=(2.0, 4.0), walks=(0.89, 1.0), real=(9.0, 9.0))
+    text = bench_kinds.compare(new, old)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line]
+    assert ["3x24x1", "walks", "1.0", "100", "auto", "0.89", "1.00"] in lines
+    assert not any("sines" in line or "steps" in line for line in lines)
+    assert ["3x24x1", "auto", "forward", "2", "1.33", "0.89", "no"] in lines
+    assert ["all", "auto", "forward + backward", "2", "2.00", "1.00", "yes"] in lines
+    with pytest.raises(ValueError, match="no row in common"):
+        bench_kinds.compare(new, old[2:3])
