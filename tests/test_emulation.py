@@ -15,8 +15,8 @@ from emulation.build import COMPILER, build_strips, once
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors, with_spike
 
 import torchsoftdtw
-from torchsoftdtw import saved_state
-from torchsoftdtw.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, LONGEST_LINEAR
+from torchsoftdtw._kernels import saved_state
+from torchsoftdtw._kernels.saved_state import FEWEST_LINEAR_STRIPS, LONGEST_LEVEL, LONGEST_LINEAR
 
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}

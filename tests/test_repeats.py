@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from torchsoftdtw import functional, repeats, soft_dtw
+from torchsoftdtw import functional, soft_dtw
+from torchsoftdtw._inputs import repeats
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """The soft alignment of series, as a tensor."""
 
-from . import ops, transforms
-from .cost_matrix import matrix_of
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs.problem import of_series
+from ._kernels import ops
 from .functional import plan_for_matrix
-from .problem import of_series
 
 
 def soft_dtw_alignment(

@@ -4,11 +4,13 @@ import functools
 
 import torch
 
-from . import arguments, ops, transforms
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import arguments
+from ._inputs.problem import of_series
+from ._kernels import ops
 from .alignment import alignments_of, refuse_gradients
-from .cost_matrix import matrix_of
 from .functional import plan_for_matrix, values_of
-from .problem import of_series
 
 KINDS = ("soft", "sharp", "mean")
 ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_penalty": 0.0}  # where all costs are 0

@@ -2,10 +2,13 @@
 
 import torch
 
-from . import arguments, hard, ops, repeats, selection, subsequence, transforms
-from . import cost as costs
-from .cost_matrix import matrix_of
-from .problem import of_series
+from . import hard
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import arguments, repeats, subsequence
+from ._inputs import cost as costs
+from ._inputs.problem import of_series
+from ._kernels import ops, selection
 
 
 def soft_dtw(

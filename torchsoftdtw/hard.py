@@ -2,11 +2,12 @@
 
 import torch
 
-from . import cost as costs
-from . import hard_ops, ops
-from .batching import under_transform
-from .cost_matrix import matrix_of
-from .problem import of_series
+from ._autograd import hard_ops
+from ._autograd.batching import under_transform
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import cost as costs
+from ._inputs.problem import of_series
+from ._kernels import ops
 
 
 def dtw(

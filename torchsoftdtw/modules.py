@@ -2,8 +2,8 @@
 
 import torch
 
-from . import arguments
-from . import cost as costs
+from ._inputs import arguments
+from ._inputs import cost as costs
 from .divergence import KINDS, soft_dtw_divergence
 from .functional import soft_dtw
 

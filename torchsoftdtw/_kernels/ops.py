@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
-from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
+from .._autograd.derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
 from .saved_state import saved_bytes
 from .selection import PRODUCT_ROWS, by_products
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent.parent
 
 
 def _load(name):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from .arguments import FLOATS, flag
+from .._inputs.arguments import FLOATS, flag
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)

@@ -14,9 +14,9 @@ vmap and compiled. Series reach them through their cost matrix. As everywhere, `
 
 import torch
 
-from . import cost as costs
-from . import ops
-from .arguments import Options
+from .._inputs import cost as costs
+from .._inputs.arguments import Options
+from .._kernels import ops
 from .batching import folds_batches, inner, per_pair
 from .cost_matrix import CostMatrix, bend, pull_back, push_forward
 

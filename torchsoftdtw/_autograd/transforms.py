@@ -7,7 +7,7 @@ pass. A mapped dimension is folded into the batch.
 
 import torch
 
-from . import ops
+from .._kernels import ops
 from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, under_transform, unfold
 from .second_order import (
     OPTIONS,

@@ -2,7 +2,8 @@
 
 import torch
 
-from . import along_path, ops
+from .._kernels import ops
+from . import along_path
 from .batching import under_compiled_transform, under_transform
 
 forward = torch.ops.torchsoftdtw.dtw.default
