@@ -163,7 +163,7 @@ def values_of(problem, kernel):
 def _inputs_of_series(problem, kernel):
     """The op's inputs."""
     x, y, cost, options = problem[:4]
-    save = ops.wants_gradient(x, y, options.gammas)
+    save = arguments.wants_gradient(x, y, options.gammas)
     name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
     plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
     return x, y, *options, name, *plan, save
@@ -187,7 +187,7 @@ def plan_for(kernel, like, n, m, dim, gradient, cost):
 def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
-    save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
+    save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
     plan = plan_for_matrix(kernel, matrix, save)
     return transforms.value_of_cost(matrix, *options, *plan, save)
 
@@ -196,4 +196,4 @@ def _needs_matrix(options):
     """Whether a gradient is asked for that only the kernels of ready-made costs give."""
     if options.warp_penalties is None and options.warp_penalty == 0:
         return False
-    return ops.wants_gradient(options.warp_penalties, options.gammas)
+    return arguments.wants_gradient(options.warp_penalties, options.gammas)

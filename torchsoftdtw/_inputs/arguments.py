@@ -29,6 +29,18 @@ class Options(NamedTuple):
     warp_penalty: float
 
 
+PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: Options begins with them
+
+
+def wants_gradient(*tensors):
+    """Whether a forward pass should keep what its backward pass needs. A tensor may be None."""
+    if torch.is_grad_enabled():
+        for tensor in tensors:
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
+
+
 def series(x, y):
     """Check x and y. Returns them as (B, N, D) and (B, M, D) in the dtype of the computation, and whether they had a B."""
     _check_float_tensor("x", x)
