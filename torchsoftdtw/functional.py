@@ -5,7 +5,7 @@ import torch
 from . import hard
 from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
-from ._inputs import arguments, repeats, subsequence
+from ._inputs import arguments, per_pair, repeats, subsequence
 from ._inputs import cost as costs
 from ._inputs.problem import of_series
 from ._kernels import ops, selection
@@ -75,7 +75,7 @@ def soft_dtw(
         inputs = repeats.known.get(call)
         if inputs is not None:
             return transforms.value_of_series(x, y, *inputs)
-    if arguments.is_zero(gamma):
+    if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         return hard.dtw(
             x,
@@ -141,7 +141,7 @@ def soft_dtw_from_cost(
     arguments.check_ends(open_ends, bandwidth)
     arguments.flag("length_norm", length_norm)
     n, m = matrix.shape[1:]
-    if arguments.is_zero(gamma):
+    if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         ops.require_build_for(matrix)
         options = arguments.options(matrix, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from .._inputs.arguments import FLOATS, flag
+from .._inputs.arguments import flag
+from .._inputs.kinds import FLOATS
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
