@@ -35,15 +35,15 @@ def soft_dtw(
             batch of series of their own lengths: a nested tensor or a PackedSequence, which then brings x_lengths along
             and gets the gradients.
         y: (B, M, D), or (M, D) for one pair; likewise.
-        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (0-d) or
-            one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
+        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
+            (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
             would mean waiting for it: a pair with one out of range gets NaN.
         y_lengths: (B,) integers from 1 to M, likewise.
-        bandwidth: Sakoe-Chiba radius, an integer of at least 0 or one per pair: the cells with
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0, also as a 0-d tensor, or one per pair: the cells with
             min(0, M-N) - bandwidth <= j - i <= max(0, M-N) + bandwidth (a pair's own N and M) take part. None: all cells.
         warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0, or a
             tensor or sequence of them, as for gamma.

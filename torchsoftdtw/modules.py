@@ -14,7 +14,7 @@ class SoftDTW(torch.nn.Module):
     """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
 
     Args:
-        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, 0-d or (B,), which a
+        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
             torch.nn.Parameter makes learnable.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.

@@ -61,7 +61,7 @@ def integers_per_pair(name, given, like, batched, low, high):
         expected = f"an integer, or {expected}"
     if not isinstance(given, torch.Tensor):
         try:
-            tensor = torch.as_tensor(given)
+            tensor = torch.as_tensor(given, device="cpu")  # where it is checked, whatever the default device
         except (TypeError, ValueError, RuntimeError) as error:
             raise TypeError(f"{name}: expected {expected}, got {describe(given)}") from error
         if tensor.numel() == 0:
@@ -69,14 +69,16 @@ def integers_per_pair(name, given, like, batched, low, high):
     _check_dense(name, tensor, expected)
     if tensor.dtype not in INTEGERS:
         raise TypeError(f"{name}: expected {expected}, got dtype {name_of(tensor.dtype)}")
-    if not batched and tensor.dim() == 0:
-        tensor = tensor.reshape(1)
+    may_be_one = name == "bandwidth"  # for all pairs
+    if tensor.dim() == 0 and (may_be_one or not batched):
+        tensor = tensor.expand(batch)
     if tensor.dim() != 1 or tensor.shape[0] != batch:
-        raise ValueError(f"{name}: expected shape ({batch},), one per pair, got {tuple(tensor.shape)}")
+        shape = f"() or ({batch},)" if may_be_one else f"({batch},)"
+        raise ValueError(f"{name}: expected shape {shape}, one per pair, got {tuple(tensor.shape)}")
     # Values on a CUDA device are not looked at, which would mean waiting for it: the kernels answer NaN for a wrong one.
     _check_has_values(name, tensor, like)
     on_host = tensor.device.type == "cpu" or like.device.type == "cpu"
-    if on_host and batch > 0 and not _is_hidden(tensor):
+    if on_host and batch > 0 and not is_hidden(tensor):
         smallest, largest = tensor.min().item(), tensor.max().item()
         if smallest < low or (high is not None and largest > high):
             limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
@@ -84,7 +86,7 @@ def integers_per_pair(name, given, like, batched, low, high):
     return tensor.to(device=like.device, dtype=torch.int64, non_blocking=tensor.device.type == "cpu").contiguous()
 
 
-def _is_hidden(tensor):
+def is_hidden(tensor):
     """Whether the values are not to be looked at: while compiling, or where torch.func maps over them."""
     return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
@@ -95,7 +97,7 @@ def numbers_as_tensor(name, given):
     tensor = given
     if not isinstance(given, torch.Tensor):
         try:
-            tensor = torch.as_tensor(given, dtype=torch.float64)
+            tensor = torch.as_tensor(given, dtype=torch.float64, device="cpu")
         except OverflowError as error:
             raise ValueError(f"{name}: expected finite numbers, got one beyond the range of float64") from error
         except (TypeError, ValueError, RuntimeError) as error:
@@ -115,7 +117,7 @@ def check_numbers(name, tensor, check):
 
 
 def _check_values(tensor, check):
-    if tensor.numel() > 0 and not _is_hidden(tensor):
+    if tensor.numel() > 0 and not is_hidden(tensor):
         values = tensor.detach().double()
         for value in (values.min().item(), values.max().item()):  # NaN is both
             check(value)
@@ -135,7 +137,7 @@ def _check_has_values(name, tensor, like):
 def number_per_pair(name, given, like, batched, check):
     """One number per pair as the ops want it: (B,) float64, contiguous, on the device of `like`, differentiable."""
     batch, tensor = like.shape[0], numbers_as_tensor(name, given)
-    if tensor.dim() > 1 or (tensor.dim() == 1 and tensor.shape[0] != batch):
+    if tensor.dim() > 1 or (tensor.dim() == 1 and tensor.shape[0] not in (1, batch)):
         pair = "() or (1,)" if not batched else f"() or ({batch},), one per pair"
         raise ValueError(f"{name}: expected shape {pair}, got {tuple(tensor.shape)}")
     # As in integers_per_pair.
