@@ -15,7 +15,7 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
-from torchsoftdtw import selection
+from torchsoftdtw._kernels import selection
 
 # batch x length x dim, or series x length x dim for all pairs of a set; then what differs from unit noise, float32,
 # gamma 1, forward and backward.

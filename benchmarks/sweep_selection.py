@@ -1,4 +1,4 @@
-"""Time every kernel variant over a grid of shapes: what the thresholds of torchsoftdtw/selection.py are chosen from.
+"""Time every kernel variant over a grid of shapes: what the thresholds of _kernels/selection.py are chosen from.
 
 A variant is a kernel and the rows that one of its threads holds. For each shape the table shows the fastest variant,
 the one that kernel="auto" takes, and how much longer that one needs.
@@ -17,7 +17,7 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
-from torchsoftdtw import selection
+from torchsoftdtw._kernels import selection
 
 ROWS_PER_THREAD = (2, 4)
 FIGURES = ("forward", "forward_backward")

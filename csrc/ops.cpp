@@ -1,4 +1,4 @@
-// The schema of every op, and nothing else. Implementations: cpu/ and cuda/. Fakes and autograd: torchsoftdtw/ops.py.
+// The schema of every op, and nothing else. Implementations: cpu/ and cuda/. In torchsoftdtw: _kernels/fakes.py, _autograd.
 //
 // Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
 // warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.

@@ -7,7 +7,8 @@ from emulation.build import build_kernels, once
 from emulation.device import EmulatedGPU
 from hypothesis import settings
 
-from torchsoftdtw import ops, repeats, selection
+from torchsoftdtw._inputs import repeats
+from torchsoftdtw._kernels import ops, selection
 
 # The same examples in every run, and the counter-example in the report.
 settings.register_profile("package", derandomize=True, deadline=None, print_blob=True, max_examples=60)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
-from torchsoftdtw import SoftDTWDivergence, ops, soft_dtw, soft_dtw_divergence
+from torchsoftdtw import SoftDTWDivergence, soft_dtw, soft_dtw_divergence
+from torchsoftdtw._kernels import ops
 
 KINDS = ["soft", "sharp", "mean"]
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]

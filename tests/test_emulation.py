@@ -15,8 +15,8 @@ from emulation.build import COMPILER, build_strips, once
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
 
 import torchsoftdtw
-from torchsoftdtw import saved_state
-from torchsoftdtw.saved_state import LONGEST_LEVEL
+from torchsoftdtw._kernels import saved_state
+from torchsoftdtw._kernels.saved_state import LONGEST_LEVEL
 
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
@@ -37,7 +37,8 @@ OF_MATRICES = ["robust_four"]
 # The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and the
 # tilt of all steps may use up of it.
 LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
-# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
+# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
+# fits.
 STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
 

@@ -222,7 +222,7 @@ def test_compiles_without_a_graph_break(kernel, cost):
 
 
 def test_a_gradient_that_needs_a_matrix_is_an_error_of_the_op():
-    from torchsoftdtw import ops
+    from torchsoftdtw._kernels import ops
 
     x, y = normal(3, 5, 2, seed=1), normal(3, 6, 2, seed=2)
     gammas = torch.ones(3, dtype=torch.float64, requires_grad=True)

@@ -5,7 +5,8 @@ import pytest
 import torch
 from cases import DEVICES, normal, numpy64
 
-from torchsoftdtw import SoftDTWDivergence, ops, soft_dtw, soft_dtw_alignment, soft_dtw_divergence
+from torchsoftdtw import SoftDTWDivergence, soft_dtw, soft_dtw_alignment, soft_dtw_divergence
+from torchsoftdtw._kernels import ops
 
 GAMMAS, PENALTIES = [0.05, 1.0, 30.0], [0.0, 0.4, 2.5]
 KINDS = ["soft", "sharp", "mean"]

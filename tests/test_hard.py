@@ -6,7 +6,8 @@ import pytest
 import torch
 from cases import DEVICES, GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
 
-from torchsoftdtw import dtw, dtw_path, hard_ops, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import dtw, dtw_path, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw._kernels import ops
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
@@ -323,10 +324,10 @@ def test_opcheck(device, setting):
     shared = (*tensors, *numbers, options.get("open_ends", False))
     costs = torch.cdist(x, y).detach().requires_grad_()
     for save in (True, False):
-        torch.library.opcheck(hard_ops.forward, (x.detach(), y.detach(), *shared, "euclidean", save))
-        torch.library.opcheck(hard_ops.forward_from_cost, (costs.detach(), *shared, save))
-    torch.library.opcheck(hard_ops.forward, (x, y, *shared, "euclidean", True))
-    torch.library.opcheck(hard_ops.forward_from_cost, (costs, *shared, True))
+        torch.library.opcheck(ops.dtw, (x.detach(), y.detach(), *shared, "euclidean", save))
+        torch.library.opcheck(ops.dtw_from_cost, (costs.detach(), *shared, save))
+    torch.library.opcheck(ops.dtw, (x, y, *shared, "euclidean", True))
+    torch.library.opcheck(ops.dtw_from_cost, (costs, *shared, True))
 
 
 def test_compiles_without_a_graph_break(device):

@@ -12,7 +12,8 @@ import pytest
 import torch
 from cases import normal, numpy64, run
 
-from torchsoftdtw import ops, selection, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import soft_dtw, soft_dtw_from_cost
+from torchsoftdtw._kernels import ops, selection
 
 DIMS = [2, 3, 8, 11, 16, 17, 64, 100, 300]
 OPTIONS = {

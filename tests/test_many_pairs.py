@@ -9,8 +9,9 @@ import torch
 from cases import GPU, OF_GPU, KernelCase, numpy64, run
 from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
 
-from torchsoftdtw import ops, selection, soft_dtw
-from torchsoftdtw.saved_state import LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
+from torchsoftdtw import soft_dtw
+from torchsoftdtw._kernels import ops, selection
+from torchsoftdtw._kernels.saved_state import LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
 
 pytestmark = [OF_GPU, pytest.mark.long]
 KERNEL = KernelCase(GPU, "stencil")

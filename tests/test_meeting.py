@@ -1,4 +1,4 @@
-"""Few pairs of one dimension, whose tables tiled sweeps from both ends at once (csrc/cuda/kernels/bidirectional/bidirectional.cuh).
+"""Few pairs of one dimension, whose tables tiled sweeps from both ends at once (csrc/cuda/kernels/bidirectional).
 
 Where the sides could meet wrongly, and what could flow through the cut wrongly. The oracle and the bounds are those of
 test_engines.
@@ -20,8 +20,9 @@ from test_engines import (
     with_spike,
 )
 
-from torchsoftdtw import ops, soft_dtw
-from torchsoftdtw.saved_state import NARROWEST_MEETING, SHORTEST_MEETING, saved_bytes
+from torchsoftdtw import soft_dtw
+from torchsoftdtw._kernels import ops
+from torchsoftdtw._kernels.saved_state import NARROWEST_MEETING, SHORTEST_MEETING, saved_bytes
 
 pytestmark = OF_GPU
 TILED = KernelCase(GPU, "tiled")

@@ -4,7 +4,8 @@ import pytest
 import torch
 from cases import DEVICES, KernelCase, normal
 
-from torchsoftdtw import ops, selection, soft_dtw
+from torchsoftdtw import soft_dtw
+from torchsoftdtw._kernels import ops, selection
 
 OPTIONS = {
     "plain": {},

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from torchsoftdtw import functional, repeats, soft_dtw
+from torchsoftdtw import functional, soft_dtw
+from torchsoftdtw._inputs import repeats
 
 
 @pytest.fixture
@@ -69,6 +70,8 @@ WRONG = [
     (TypeError, "y", dict(y=torch.zeros(3, 7, 2, dtype=torch.int32))),
     (TypeError, "y", dict(y=torch.zeros(3, 7, 2).to_sparse())),
     (TypeError, "y", dict(y=[[[0.0, 0.0]]])),
+    (ValueError, "x and y", dict(y=torch.zeros(3, 7, 2, device="meta"))),
+    (ValueError, "x and y", dict(x=torch.zeros(3, 6, 2, device="meta"))),
 ]
 
 
@@ -97,6 +100,26 @@ def test_other_calls_are_not_taken_for_a_repeat(data):
     padded = torch.nested.to_padded_tensor(nested, 0.0)
     assert torch.equal(soft_dtw(nested, y), soft_dtw(padded, y, x_lengths=[4, 6, 2]))
     assert torch.equal(soft_dtw(x, y), value)
+
+
+def test_a_call_on_another_device_is_not_taken_for_a_repeat(data):
+    x, y = data
+    for _ in range(2):
+        assert soft_dtw(x.to("meta"), y.to("meta")).device.type == "meta"
+    assert len(repeats.known) == 2
+    assert soft_dtw(x, y).device.type == "cpu"
+
+
+@pytest.mark.cuda
+def test_calls_on_the_cpu_and_on_cuda_are_told_apart(data):
+    x, y = data
+    expected = soft_dtw(x, y)
+    for _ in range(2):
+        torch.testing.assert_close(soft_dtw(x.cuda(), y.cuda()).cpu(), expected)
+        assert torch.equal(soft_dtw(x, y), expected)
+        for mixed in ((x.cuda(), y), (x, y.cuda())):
+            with pytest.raises(ValueError, match="x and y: expected one device"):
+                soft_dtw(*mixed)
 
 
 def test_not_more_is_remembered_than_fits(data, monkeypatch):

@@ -7,7 +7,8 @@ import torch
 from cases import DEVICES, normal
 from torch.autograd import gradcheck, gradgradcheck
 
-from torchsoftdtw import ops, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
+from torchsoftdtw import soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
+from torchsoftdtw._kernels import ops
 
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [5, 1, 3], "y_lengths": [2, 6, 4]}}

@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from torchsoftdtw import ops, repeats, select_kernel, selection, soft_dtw, soft_dtw_alignment
+from torchsoftdtw import select_kernel, soft_dtw, soft_dtw_alignment
+from torchsoftdtw._inputs import repeats
+from torchsoftdtw._kernels import ops, selection
 
 
 @pytest.mark.parametrize("n", [1, 100, 1024, 5000])

@@ -8,15 +8,15 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from torchsoftdtw import (
     SoftDTW,
-    along_path,
     dtw,
     dtw_path,
-    ops,
     soft_dtw,
     soft_dtw_alignment,
     soft_dtw_divergence,
     soft_dtw_from_cost,
 )
+from torchsoftdtw._autograd import along_path
+from torchsoftdtw._kernels import ops
 
 
 def from_cost(x, y, **options):

@@ -1,11 +1,11 @@
 """Soft-DTW as a PyTorch operator and training loss (Cuturi & Blondel, ICML 2017)."""
 
+from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
 from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_path
 from .modules import SoftDTW, SoftDTWDivergence
-from .selection import select_kernel
 
 __version__ = "0.1.0"
 __all__ = [

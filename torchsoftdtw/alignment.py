@@ -1,9 +1,10 @@
 """The soft alignment of series, as a tensor."""
 
-from . import ops, transforms
-from .cost_matrix import matrix_of
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs.arguments import wants_gradient
+from ._inputs.problem import of_series
 from .functional import plan_for_matrix
-from .problem import of_series
 
 
 def soft_dtw_alignment(
@@ -68,7 +69,7 @@ def alignments_of(problem, kernel):
 def refuse_gradients(options):
     """Raise where gamma or the warp penalty is to get a gradient, which alignments do not have for them."""
     for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
-        if ops.wants_gradient(tensor):
+        if wants_gradient(tensor):
             raise ValueError(
                 f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and with it the "
                 "divergences 'sharp' and 'mean', are differentiated with respect to the series alone"

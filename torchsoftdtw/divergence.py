@@ -4,11 +4,12 @@ import functools
 
 import torch
 
-from . import arguments, ops, transforms
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import arguments
+from ._inputs.problem import of_series
 from .alignment import alignments_of, refuse_gradients
-from .cost_matrix import matrix_of
 from .functional import plan_for_matrix, values_of
-from .problem import of_series
 
 KINDS = ("soft", "sharp", "mean")
 ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_penalty": 0.0}  # where all costs are 0
@@ -76,15 +77,15 @@ def soft_dtw_divergence(
     function = {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]
     total = 0
     # The terms of a launch keep what their gradients need, or none of them keeps anything.
-    trains = [ops.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b, _ in terms]
+    trains = [arguments.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b, _ in terms]
     for wanted in (True, False):
         group = [term for term, needed in zip(terms, trains, strict=True) if needed == wanted]
         if not group:
             continue
         left, left_lengths = _stack([a for a, _, _ in group])
         right, right_lengths = _stack([b for _, b, _ in group])
-        others = (None if tensor is None else tensor.repeat(len(group)) for tensor in options[2 : ops.PER_PAIR])
-        own = arguments.Options(left_lengths, right_lengths, *others, *options[ops.PER_PAIR :])
+        others = (None if tensor is None else tensor.repeat(len(group)) for tensor in options[2 : arguments.PER_PAIR])
+        own = arguments.Options(left_lengths, right_lengths, *others, *options[arguments.PER_PAIR :])
         values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(0, (len(group), x.shape[0]))
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
     return problem.answer(total)

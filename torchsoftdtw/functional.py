@@ -2,10 +2,13 @@
 
 import torch
 
-from . import arguments, hard, ops, repeats, selection, subsequence, transforms
-from . import cost as costs
-from .cost_matrix import matrix_of
-from .problem import of_series
+from . import hard
+from ._autograd import transforms
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import arguments, per_pair, repeats, subsequence
+from ._inputs import cost as costs
+from ._inputs.problem import of_series
+from ._kernels import ops, selection
 
 
 def soft_dtw(
@@ -32,15 +35,15 @@ def soft_dtw(
             batch of series of their own lengths: a nested tensor or a PackedSequence, which then brings x_lengths along
             and gets the gradients.
         y: (B, M, D), or (M, D) for one pair; likewise.
-        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (0-d) or
-            one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
+        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
+            (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
             would mean waiting for it: a pair with one out of range gets NaN.
         y_lengths: (B,) integers from 1 to M, likewise.
-        bandwidth: Sakoe-Chiba radius, an integer of at least 0 or one per pair: the cells with
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0, also as a 0-d tensor, or one per pair: the cells with
             min(0, M-N) - bandwidth <= j - i <= max(0, M-N) + bandwidth (a pair's own N and M) take part. None: all cells.
         warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0, or a
             tensor or sequence of them, as for gamma.
@@ -72,7 +75,7 @@ def soft_dtw(
         inputs = repeats.known.get(call)
         if inputs is not None:
             return transforms.value_of_series(x, y, *inputs)
-    if arguments.is_zero(gamma):
+    if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         return hard.dtw(
             x,
@@ -138,7 +141,7 @@ def soft_dtw_from_cost(
     arguments.check_ends(open_ends, bandwidth)
     arguments.flag("length_norm", length_norm)
     n, m = matrix.shape[1:]
-    if arguments.is_zero(gamma):
+    if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         ops.require_build_for(matrix)
         options = arguments.options(matrix, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
@@ -160,7 +163,7 @@ def values_of(problem, kernel):
 def _inputs_of_series(problem, kernel):
     """The op's inputs."""
     x, y, cost, options = problem[:4]
-    save = ops.wants_gradient(x, y, options.gammas)
+    save = arguments.wants_gradient(x, y, options.gammas)
     name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
     plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
     return x, y, *options, name, *plan, save
@@ -184,7 +187,7 @@ def plan_for(kernel, like, n, m, dim, gradient, cost):
 def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
-    save = ops.wants_gradient(matrix, options.gammas, options.warp_penalties)
+    save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
     plan = plan_for_matrix(kernel, matrix, save)
     return transforms.value_of_cost(matrix, *options, *plan, save)
 
@@ -193,4 +196,4 @@ def _needs_matrix(options):
     """Whether a gradient is asked for that only the kernels of ready-made costs give."""
     if options.warp_penalties is None and options.warp_penalty == 0:
         return False
-    return ops.wants_gradient(options.warp_penalties, options.gammas)
+    return arguments.wants_gradient(options.warp_penalties, options.gammas)

@@ -2,11 +2,13 @@
 
 import torch
 
-from . import cost as costs
-from . import hard_ops, ops
-from .batching import under_transform
-from .cost_matrix import matrix_of
-from .problem import of_series
+from ._autograd import hard_dtw
+from ._autograd.batching import under_transform
+from ._autograd.cost_matrix import matrix_of
+from ._inputs import cost as costs
+from ._inputs.arguments import wants_gradient
+from ._inputs.problem import of_series
+from ._kernels import ops
 
 
 def dtw(
@@ -103,14 +105,14 @@ def _values_and_spans(problem, with_path=False):
     if callable(cost):
         return of_cost(matrix_of(problem), options, problem.open_ends, with_path)
     name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
-    save = with_path or ops.wants_gradient(x, y, options.warp_penalties)
-    return hard_ops.value_and_spans_of_series(x, y, *_inputs(options), problem.open_ends, name, save)
+    save = with_path or wants_gradient(x, y, options.warp_penalties)
+    return hard_dtw.value_and_spans_of_series(x, y, *_inputs(options), problem.open_ends, name, save)
 
 
 def of_cost(matrix, options, open_ends, with_path=False):
     """The same of cost matrices in the dtype of the computation."""
-    save = with_path or ops.wants_gradient(matrix, options.warp_penalties)
-    return hard_ops.value_and_spans_of_cost(matrix, *_inputs(options), open_ends, save)
+    save = with_path or wants_gradient(matrix, options.warp_penalties)
+    return hard_dtw.value_and_spans_of_cost(matrix, *_inputs(options), open_ends, save)
 
 
 def _inputs(options):

@@ -2,8 +2,8 @@
 
 import torch
 
-from . import arguments
-from . import cost as costs
+from ._inputs import arguments, per_pair
+from ._inputs import cost as costs
 from .divergence import KINDS, soft_dtw_divergence
 from .functional import soft_dtw
 
@@ -14,7 +14,7 @@ class SoftDTW(torch.nn.Module):
     """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
 
     Args:
-        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, 0-d or (B,), which a
+        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
             torch.nn.Parameter makes learnable.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
@@ -46,11 +46,11 @@ class SoftDTW(torch.nn.Module):
         super().__init__()
         costs.check(cost)
         self._set_number(
-            "gamma", gamma, lambda number: 0.0 if arguments.is_zero(number) else arguments.positive_gamma(number)
+            "gamma", gamma, lambda number: 0.0 if per_pair.is_zero(number) else per_pair.positive_gamma(number)
         )
         self.cost = cost
-        self.bandwidth = None if bandwidth is None else arguments.band_radius(bandwidth)
-        self._set_number("warp_penalty", warp_penalty, arguments.non_negative_penalty)
+        self.bandwidth = None if bandwidth is None else per_pair.band_radius(bandwidth)
+        self._set_number("warp_penalty", warp_penalty, per_pair.non_negative_penalty)
         self.length_norm = arguments.flag("length_norm", length_norm)
         arguments.check_ends(open_ends, bandwidth)
         self.open_ends = open_ends
@@ -58,12 +58,12 @@ class SoftDTW(torch.nn.Module):
 
     def _set_number(self, name, value, check):
         """A Parameter becomes the module's own, another tensor a buffer that is not saved with it."""
-        if arguments.is_number(value):
+        if per_pair.is_number(value):
             setattr(self, name, check(value))
             return
-        tensor = arguments.numbers_as_tensor(name, value)
+        tensor = per_pair.numbers_as_tensor(name, value)
         # Where gamma is a tensor, 0 is not one of its numbers.
-        arguments.check_numbers(name, tensor, arguments.positive_gamma if name == "gamma" else check)
+        per_pair.check_numbers(name, tensor, per_pair.positive_gamma if name == "gamma" else check)
         if isinstance(value, torch.nn.Parameter):
             self.register_parameter(name, value)
         else:
@@ -128,8 +128,8 @@ class SoftDTWDivergence(SoftDTW):
     """
 
     def __init__(self, gamma=1.0, *, kind="soft", cost="sqeuclidean", bandwidth=None, warp_penalty=0.0, reduction="mean"):
-        if arguments.is_number(gamma):
-            arguments.positive_gamma(gamma)
+        if per_pair.is_number(gamma):
+            per_pair.positive_gamma(gamma)
         super().__init__(gamma, cost=cost, bandwidth=bandwidth, warp_penalty=warp_penalty, reduction=reduction)
         self.kind = arguments.one_of("kind", kind, KINDS)
 

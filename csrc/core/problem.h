@@ -55,7 +55,7 @@ struct Problem {
   // Some pairs may leave a part of the padded table, or of the padded series, untouched.
   bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }
 
-  // A gamma or a penalty that the arithmetic of T cannot take, as arguments.py says it of plain numbers. NaN is none either.
+  // A gamma or a penalty that the arithmetic of T cannot take, as per_pair.py says it of plain numbers. NaN is none either.
   SOFTDTW_HD bool numbers_valid(int64_t b) const {
     constexpr double tiny = sizeof(T) == 4 ? 1.1754943508222875e-38 : 2.2250738585072014e-308;
     constexpr double largest = sizeof(T) == 4 ? 3.4028234663852886e38 : 1.7976931348623157e308;

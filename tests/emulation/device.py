@@ -6,7 +6,8 @@ import warnings
 
 import torch
 
-from torchsoftdtw import repeats, selection
+from torchsoftdtw._inputs import repeats
+from torchsoftdtw._kernels import selection
 
 CUDA = torch.device("cuda", 0)
 OPS = {

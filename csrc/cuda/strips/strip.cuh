@@ -102,7 +102,7 @@ struct Surroundings {
 };
 
 // The longest strip, in chunks, and the number of strips, of any pair of a problem: what memory is laid out by. Mirrored in
-// torchsoftdtw/saved_state.py.
+// torchsoftdtw/_kernels/saved_state.py.
 template <class S>
 struct Sizes {
   int64_t strips, chunks, groups;  // groups: of the whole table's columns

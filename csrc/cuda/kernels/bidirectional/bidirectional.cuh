@@ -19,7 +19,7 @@ namespace softdtw {
 
 using MeetingShape = Shape<float, 2>;
 
-// Mirrored in torchsoftdtw/saved_state.py.
+// Mirrored in torchsoftdtw/_kernels/saved_state.py.
 struct MeetingSizes {
   using S = MeetingShape;
   static_assert(S::kStage == S::kSkewChunks);

@@ -6,7 +6,7 @@
 namespace softdtw {
 
 struct Meeting {
-  // Whether a problem's shape is one of them, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
+  // Whether a problem's shape is one of them, and memory is laid out for it. Mirrored in torchsoftdtw/_kernels/saved_state.py.
   static bool applies(const Problem<float>& problem, int rows_per_thread);
   // And the current device is better used so.
   static bool pays(const Problem<float>& problem, int rows_per_thread, bool keeps);

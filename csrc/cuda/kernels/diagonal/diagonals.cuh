@@ -16,7 +16,7 @@ struct Diagonal {
   __device__ int width() const { return max(0, last - first + 1); }
 };
 
-// Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/saved_state.py.
+// Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/_kernels/saved_state.py.
 template <typename T>
 int64_t cells_of(const Problem<T>& problem) {
   const int64_t all = problem.n * problem.m;

@@ -12,7 +12,7 @@
 
 namespace softdtw {
 
-// How pairs of a problem are laid out. Mirrored in torchsoftdtw/saved_state.py.
+// How pairs of a problem are laid out. Mirrored in torchsoftdtw/_kernels/saved_state.py.
 struct LevelLayout {
   static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
   static constexpr int kAhead = 3;                  // columns that ColumnsAhead reads at most beyond those of a sweep
@@ -68,7 +68,7 @@ struct LevelLayout {
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kMostRows;  // n + m, n
 
-// Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/saved_state.py.
+// Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/_kernels/saved_state.py.
 template <typename T>
 bool level_applies(const Problem<T>& problem) {
   return is_univariate(problem) && is_plain(problem) && problem.n <= kMostLevelRows &&

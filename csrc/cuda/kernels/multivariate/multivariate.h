@@ -9,7 +9,7 @@
 namespace softdtw {
 
 // From so many dimensions on: with many short pairs, which are stencil's, the sweep's own costs stay faster for longer.
-// Mirrored in torchsoftdtw/selection.py.
+// Mirrored in torchsoftdtw/_kernels/selection.py.
 constexpr int64_t kStencilProductDims = 16, kTiledProductDims = 2;
 
 // Up to so many dimensions a lane of multivariate.cu, or of tiled's teams, can hold the vectors of its rows.

@@ -1,5 +1,5 @@
-"""Which way to differentiate: the fast functions of ops.py, the ops themselves for torch.compile, or, under torch.func
-(grad, vjp, jvp, vmap, jacrev, hessian, ...) and forward-mode dual numbers, the functions here.
+"""Which way to differentiate: the fast functions of first_order.py, the ops themselves for torch.compile, or, under
+torch.func (grad, vjp, jvp, vmap, jacrev, hessian, ...) and forward-mode dual numbers, the functions here.
 
 These keep nothing but their inputs, so that any nesting of transforms works; their backward pass begins with a forward
 pass. A mapped dimension is folded into the batch.
@@ -7,7 +7,8 @@ pass. A mapped dimension is folded into the batch.
 
 import torch
 
-from . import ops
+from .._kernels import ops
+from . import first_order
 from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, under_transform, unfold
 from .second_order import (
     OPTIONS,
@@ -22,17 +23,17 @@ from .second_order import (
 
 
 def value_of_series(*inputs):
-    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in ops.py."""
+    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in first_order.py."""
     if torch.compiler.is_compiling():
         return _series_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward(*inputs)[0]
-    return OfSeries.apply(*inputs[:-1]) if under_transform() else ops.value_of_series(*inputs)
+    return OfSeries.apply(*inputs[:-1]) if under_transform() else first_order.value_of_series(*inputs)
 
 
 def value_of_cost(*inputs):
     """(cost_matrix, *options, *plan, save) -> value (B,), differentiable with respect to the cost matrix."""
     if torch.compiler.is_compiling():
         return _cost_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward_from_cost(*inputs)[0]
-    return OfCost.apply(*inputs[:-1]) if under_transform() else ops.value_of_cost(*inputs)
+    return OfCost.apply(*inputs[:-1]) if under_transform() else first_order.value_of_cost(*inputs)
 
 
 def alignment_of_cost(*inputs):

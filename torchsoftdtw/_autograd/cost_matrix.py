@@ -10,7 +10,7 @@ No (B, N, M, D) tensor is made. With A an (N, M) matrix and (u, w) a direction o
 
 import torch
 
-from . import cost as costs_by_name
+from .._inputs import cost as costs_by_name
 from .batching import folds_batches, in_graph, under_compiled_transform
 
 FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a time

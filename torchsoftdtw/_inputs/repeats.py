@@ -2,7 +2,7 @@
 
 import torch
 
-from .ops import wants_gradient
+from .arguments import wants_gradient
 
 MOST = 1024
 PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from . import arguments
+from . import kinds
 
 KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
 NAMES = (*KERNEL_COSTS, "cosine")
@@ -40,15 +40,15 @@ def matrix_from_callable(cost, x, y, x_lengths, y_lengths):
     if not isinstance(matrix, torch.Tensor):
         raise TypeError(f"cost: expected the callable to return a torch.Tensor, got {type(matrix).__name__}")
     if matrix.layout != torch.strided or matrix.is_nested:
-        raise TypeError(f"cost: expected the callable to return a dense tensor, got {arguments.layout_of(matrix)}")
-    if matrix.dtype not in arguments.FLOATS:
-        name = arguments.name_of(matrix.dtype)
+        raise TypeError(f"cost: expected the callable to return a dense tensor, got {kinds.layout_of(matrix)}")
+    if matrix.dtype not in kinds.FLOATS:
+        name = kinds.name_of(matrix.dtype)
         raise TypeError(f"cost: expected the callable to return dtype float64, float32, float16 or bfloat16, got {name}")
     if tuple(matrix.shape) != expected:
         raise ValueError(f"cost: expected the callable to return shape {expected}, got {tuple(matrix.shape)}")
     if matrix.device != x.device:
         raise ValueError(f"cost: expected the callable to return a tensor on {x.device}, got one on {matrix.device}")
-    return matrix.to(arguments.compute_dtype(matrix.dtype))
+    return matrix.to(kinds.compute_dtype(matrix.dtype))
 
 
 def without_padding(series, lengths):

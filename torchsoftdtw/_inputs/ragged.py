@@ -3,6 +3,8 @@
 import torch
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
+from .per_pair import is_hidden
+
 
 def padded(x, y, x_lengths, y_lengths):
     """(x, y, x_lengths, y_lengths) with every ragged series padded, and its lengths in the place of None."""
@@ -25,7 +27,8 @@ def _padded(name, series, lengths):
         other = next((shape for shape in shapes if shape[1] != shapes[0][1]), None)
         if other is not None:  # padding would fill up the vectors, too
             raise ValueError(f"{name}: expected series of one and the same dimension, got shapes {shapes[0]} and {other}")
-        own = torch.tensor([length for length, _ in shapes], dtype=torch.int64)
+        own = torch.tensor([length for length, _ in shapes], dtype=torch.int64, device="cpu")
+        _check_own_lengths(name, own)
         return torch.nested.to_padded_tensor(series, 0.0), own
     return series, lengths
 
@@ -39,10 +42,17 @@ def _check(name, lengths, tensor, kind, dims):
         )
 
 
+def _check_own_lengths(name, lengths):
+    """Raise for a series of no vectors, under the name of the series: nobody passed its lengths."""
+    if lengths.device.type == "cpu" and lengths.numel() > 0 and not is_hidden(lengths) and lengths.min() < 1:
+        raise ValueError(f"{name}: expected series of at least one vector, got a nested tensor with an empty one")
+
+
 def _pad_jagged(name, series):
     if series._ragged_idx != 1:
         raise ValueError(f"{name}: expected a nested tensor that is ragged in dimension 1, got {series._ragged_idx}")
     lengths = series.lengths()
+    _check_own_lengths(name, series.offsets().diff() if lengths is None else lengths)
     if lengths is None:
         return torch.nested.to_padded_tensor(series, 0.0), series.offsets().diff()
     # With gaps between the series, which PyTorch's own padding cannot skip.

@@ -1,118 +1,12 @@
-"""The ops of csrc/ops.cpp as PyTorch sees them: the libraries, fakes and autograd. Beside hard_ops.py the only user."""
+"""The gradients of soft-DTW's ops, as autograd knows them."""
 
 import contextlib
-from pathlib import Path
 
 import torch
 
+from .._inputs.arguments import PER_PAIR
+from .._kernels import ops
 from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
-from .saved_state import saved_bytes
-from .selection import PRODUCT_ROWS, by_products
-
-_FOLDER = Path(__file__).parent
-
-
-def _load(name):
-    path = _FOLDER / f"{name}.abi3.so"
-    if not path.exists():
-        return False
-    torch.ops.load_library(path)
-    return True
-
-
-if not _load("_cpu"):
-    raise ImportError(
-        f"torchsoftdtw: {_FOLDER / '_cpu.abi3.so'} is missing; build it with `pip install --no-build-isolation .`"
-    )
-HAS_CUDA = torch.version.cuda is not None and _load("_cuda")
-
-forward = torch.ops.torchsoftdtw.forward.default
-backward = torch.ops.torchsoftdtw.backward.default
-forward_from_cost = torch.ops.torchsoftdtw.forward_from_cost.default
-backward_from_cost = torch.ops.torchsoftdtw.backward_from_cost.default
-hessian_product = torch.ops.torchsoftdtw.hessian_product.default
-third_order_product = torch.ops.torchsoftdtw.third_order_product.default
-
-
-def fake_series_gradient(series, needed, by_vectors=False):
-    """What the kernels return for a (B, L, D) series, dimension-major in memory or vector by vector; an empty tensor where
-    none is needed."""
-    if not needed:
-        return series.new_empty((0,))
-    batch, length, dim = series.shape
-    return series.new_empty((batch, length, dim)) if by_vectors else series.new_empty((batch, dim, length)).transpose(1, 2)
-
-
-def _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty):
-    """Neither a band nor a warp penalty."""
-    return bandwidths is None and warp_penalties is None and bandwidth < 0 and warp_penalty == 0
-
-
-@torch.library.register_fake("torchsoftdtw::forward")
-def _(
-    x, y, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, cost, kernel,
-    rows_per_thread, save,
-):  # fmt: skip
-    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
-    n, m, dim = x.shape[1], y.shape[1], x.shape[2]
-    if by_products(kernel, cost, dim, x.dtype):
-        rows_per_thread = PRODUCT_ROWS
-    count = 0
-    if save:
-        plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-        univariate = cost == "sqeuclidean" and dim == 1
-        count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, plain, univariate)
-    return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
-
-
-@torch.library.register_fake("torchsoftdtw::backward")
-def _(
-    grad_value, x, y, value, saved, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma,
-    warp_penalty, cost, kernel, rows_per_thread, need_x, need_y,
-):  # fmt: skip
-    by_vectors = by_products(kernel, cost, x.shape[2], x.dtype)
-    return fake_series_gradient(x, need_x, by_vectors), fake_series_gradient(y, need_y, by_vectors)
-
-
-@torch.library.register_fake("torchsoftdtw::forward_from_cost")
-def _(
-    cost_matrix, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, kernel,
-    rows_per_thread, save,
-):  # fmt: skip
-    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
-    batch, n, m = cost_matrix.shape
-    dtype = cost_matrix.dtype
-    plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, plain) if save else 0
-    return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
-
-
-@torch.library.register_fake("torchsoftdtw::backward_from_cost")
-def _(
-    grad_value, cost_matrix, value, saved, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma,
-    warp_penalty, kernel, rows_per_thread,
-):  # fmt: skip
-    return cost_matrix.new_empty(cost_matrix.shape)
-
-
-@torch.library.register_fake("torchsoftdtw::hessian_product")
-def _(
-    cost_matrix, tangent, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty,
-    need_alignment,
-):  # fmt: skip
-    batch = cost_matrix.shape[0]
-    alignment = cost_matrix.new_empty(cost_matrix.shape if need_alignment else (batch, 0, 0))
-    return cost_matrix.new_empty((batch,)), alignment, cost_matrix.new_empty(cost_matrix.shape)
-
-
-@torch.library.register_fake("torchsoftdtw::third_order_product")
-def _(
-    cost_matrix, first, second, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty,
-):  # fmt: skip
-    return cost_matrix.new_empty(cost_matrix.shape), cost_matrix.new_empty(cost_matrix.shape)
-
-
-PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: arguments.Options begins with them
 
 
 def _keep(ctx, inputs, tensors, output):
@@ -134,7 +28,7 @@ def _backward(options, needs, saved, grad_value):
         return None, None, None, None
     if need_gamma or need_penalty:
         return _backward_with_gamma(options, needs, saved, grad_value)
-    grad_x, grad_y = backward(grad_value, *saved, *options, need_x, need_y)
+    grad_x, grad_y = ops.backward(grad_value, *saved, *options, need_x, need_y)
     return grad_x if need_x else None, grad_y if need_y else None, None, None
 
 
@@ -148,7 +42,7 @@ def _backward_with_gamma(options, needs, saved, grad_value):
             "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
             "torchsoftdtw::forward_from_cost has both"
         )
-    unit_x, unit_y = backward(torch.ones_like(value), *saved, *options, True, True)
+    unit_x, unit_y = ops.backward(torch.ones_like(value), *saved, *options, True, True)
     path_cost = path_cost_by_euler(cost, x, y, unit_x, unit_y, x_lengths, y_lengths)
     grad_gamma, _ = of_gamma_and_penalty(value, path_cost, None, None, gammas)
     each = grad_value[:, None, None]
@@ -165,9 +59,9 @@ def _backward_from_cost(options, needs, saved, grad_value):
     if grad_value is None:
         return None, None, None
     if not (need_gamma or need_penalty):
-        return backward_from_cost(grad_value, *saved, *options), None, None
+        return ops.backward_from_cost(grad_value, *saved, *options), None, None
     cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
-    alignment = backward_from_cost(torch.ones_like(value), *saved, *options)
+    alignment = ops.backward_from_cost(torch.ones_like(value), *saved, *options)
     _, gamma, warp_penalty, *_ = options
     gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
     path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
@@ -207,7 +101,7 @@ class _OfSeries(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
-            value, saved = forward(*inputs)
+            value, saved = ops.forward(*inputs)
         _setup_forward(ctx, inputs, (value, saved))
         return value
 
@@ -224,7 +118,7 @@ class _OfCost(torch.autograd.Function):
     @staticmethod
     def forward(ctx, cost_matrix, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
-            value, saved = forward_from_cost(*inputs)
+            value, saved = ops.forward_from_cost(*inputs)
         _setup_forward_from_cost(ctx, inputs, (value, saved))
         return value
 
@@ -237,24 +131,6 @@ class _OfCost(torch.autograd.Function):
 
 def below_autograd_if_first_order():
     return contextlib.nullcontext() if torch.is_grad_enabled() else torch._C._AutoDispatchBelowAutograd()
-
-
-def wants_gradient(*tensors):
-    """Whether a forward pass should keep what its backward pass needs. A tensor may be None."""
-    if torch.is_grad_enabled():
-        for tensor in tensors:
-            if tensor is not None and tensor.requires_grad:
-                return True
-    return False
-
-
-def require_build_for(like):
-    """Raise where a tensor is on a device for which nothing was built."""
-    if like.is_cuda and not HAS_CUDA:
-        raise RuntimeError(
-            "torchsoftdtw was built without its CUDA part (nvcc was not found, or PyTorch has no CUDA), and x is on "
-            f"{like.device}; reinstall it where nvcc is on the PATH, or move the tensors to the CPU"
-        )
 
 
 def refuse_tracing():
@@ -273,7 +149,7 @@ def value_of_series(*inputs):
         refuse_tracing()
         return _OfSeries.apply(*inputs[:2], *inputs[2 + PER_PAIR - 2 : 2 + PER_PAIR], inputs)
     with torch._C._AutoDispatchBelowAutograd():
-        return forward(*inputs)[0]
+        return ops.forward(*inputs)[0]
 
 
 def value_of_cost(*inputs):
@@ -283,4 +159,4 @@ def value_of_cost(*inputs):
         refuse_tracing()
         return _OfCost.apply(inputs[0], *inputs[1 + PER_PAIR - 2 : 1 + PER_PAIR], inputs)
     with torch._C._AutoDispatchBelowAutograd():
-        return forward_from_cost(*inputs)[0]
+        return ops.forward_from_cost(*inputs)[0]

@@ -14,14 +14,13 @@ vmap and compiled. Series reach them through their cost matrix. As everywhere, `
 
 import torch
 
-from . import cost as costs
-from . import ops
-from .arguments import Options
+from .._inputs import cost as costs
+from .._inputs.arguments import PER_PAIR, Options
+from .._kernels import ops
 from .batching import folds_batches, inner, per_pair
 from .cost_matrix import CostMatrix, bend, pull_back, push_forward
 
 OPTIONS = len(Options._fields)
-PER_PAIR = ops.PER_PAIR  # tensors or None, the first among the options; the last two are gammas and penalties
 
 
 def refuse_gammas(asked):

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from .arguments import FLOATS, flag
+from .._inputs.arguments import flag
+from .._inputs.kinds import FLOATS
 
 CUDA_KERNELS = ("diagonal", "stencil", "tiled")
 KERNELS = ("cpu", *CUDA_KERNELS)
@@ -20,7 +21,7 @@ STENCIL_LONGEST = 512
 STENCIL_LONGEST_ALONE = 256  # few pairs of one dimension would each be one warp's
 AT_ONCE = 132  # blocks of tiled that an H200 runs at once: more pairs take turns
 TWO_ROUNDS, THREE_ROUNDS = 2 * AT_ONCE + 1, 3 * AT_ONCE + 1  # more than so many rounds
-# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/kernels/multivariate/multivariate.cu ...
+# From so many dimensions on, squared Euclidean costs in float32 come from csrc/cuda/kernels/multivariate ...
 PRODUCT_DIMS = {"stencil": 16, "tiled": 2}
 PRODUCT_ROWS = 2  # ... which has its own number of rows per thread.
 MANY_DIMS = PRODUCT_DIMS["stencil"]  # from so many on costs are most of the work
@@ -203,7 +204,7 @@ def _rows_of_vectors(n, batch, dim, gradient):
     if gradient:  # Where E does not count is left out, and strips of fewer rows leave out more.
         full = batch >= 2 * FEW_PAIRS if n <= 128 else n <= 256 and FEW_PAIRS <= batch < 2 * FEW_PAIRS
         return 4 if full and n > TWO_ROWS_LONGEST else 2
-    # A lane can hold the vectors of four rows if they have four numbers (csrc/cuda/costs/few_dims_tile.cuh), else a tile of costs.
+    # A lane can hold the vectors of four rows if they have four numbers, else a tile of costs.
     fills = batch >= 2 * FEW_PAIRS and n > TWO_ROWS_LONGEST
     return 4 if dim in (3, 4) and (n > 256 or fills) else 2
 

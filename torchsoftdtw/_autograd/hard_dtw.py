@@ -1,57 +1,28 @@
-"""The ops of hard DTW as PyTorch sees them: fakes and autograd."""
+"""The gradients of hard DTW's ops, as autograd and torch.func know them."""
 
 import torch
 
-from . import along_path, ops
+from .._inputs.arguments import wants_gradient
+from .._kernels import ops
+from . import along_path
 from .batching import under_compiled_transform, under_transform
-
-forward = torch.ops.torchsoftdtw.dtw.default
-backward = torch.ops.torchsoftdtw.dtw_backward.default
-forward_from_cost = torch.ops.torchsoftdtw.dtw_from_cost.default
-backward_from_cost = torch.ops.torchsoftdtw.dtw_from_cost_backward.default
-
-
-def _fake_forward(like, n, save):
-    rows = n if save else 0
-    return like.new_empty((like.shape[0],)), like.new_empty((like.shape[0], rows, 2), dtype=torch.int32)
-
-
-@torch.library.register_fake("torchsoftdtw::dtw")
-def _(
-    x, y, x_lengths, y_lengths, bandwidths, warp_penalties, bandwidth, warp_penalty, open_ends, cost, save
-):  # fmt: skip
-    return _fake_forward(x, x.shape[1], save)
-
-
-@torch.library.register_fake("torchsoftdtw::dtw_from_cost")
-def _(cost_matrix, x_lengths, y_lengths, bandwidths, warp_penalties, bandwidth, warp_penalty, open_ends, save):
-    return _fake_forward(cost_matrix, cost_matrix.shape[1], save)
-
-
-@torch.library.register_fake("torchsoftdtw::dtw_backward")
-def _(grad_value, x, y, value, spans, x_lengths, y_lengths, cost, need_x, need_y):
-    return ops.fake_series_gradient(x, need_x), ops.fake_series_gradient(y, need_y)
-
-
-@torch.library.register_fake("torchsoftdtw::dtw_from_cost_backward")
-def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
-    return cost_matrix.new_empty(cost_matrix.shape)
+from .first_order import below_autograd_if_first_order, refuse_tracing
 
 
 def _series_gradients(saved, grad_value, cost, needed):
-    return backward(grad_value, *saved, cost, *needed)
+    return ops.dtw_backward(grad_value, *saved, cost, *needed)
 
 
 def _cost_gradients(saved, grad_value, _cost, _needed):
-    return (backward_from_cost(grad_value, *saved),)
+    return (ops.dtw_from_cost_backward(grad_value, *saved),)
 
 
 def _differentiable(name, op, tensors, gradients):
     """The op, whose first inputs are so many `tensors` (x and y, or a cost matrix), differentiable with respect to them and
     to warp_penalties in every way that there is.
 
-    As in ops.py, what is registered is for torch.compile and for those who call the op, and the autograd.Function does the
-    same faster.
+    As in first_order.py, what is registered is for torch.compile and for those who call the op, and the autograd.Function
+    does the same faster.
     """
     penalties = tensors + 3
 
@@ -91,8 +62,8 @@ def _differentiable(name, op, tensors, gradients):
 
         @staticmethod
         def backward(ctx, grad_value, _grad_spans):
-            saved = ctx.saved_tensors  # outside, as in ops.py
-            with ops.below_autograd_if_first_order():
+            saved = ctx.saved_tensors  # outside, as in first_order.py
+            with below_autograd_if_first_order():
                 return differentiate(ctx, saved, grad_value)
 
     def under_func(*inputs):
@@ -105,10 +76,10 @@ def _differentiable(name, op, tensors, gradients):
             return in_graph(*inputs) if under_compiled_transform() else op(*inputs)
         if under_transform():
             return under_func(*inputs)
-        if not ops.wants_gradient(*inputs[:tensors], inputs[penalties]):
+        if not wants_gradient(*inputs[:tensors], inputs[penalties]):
             with torch._C._AutoDispatchBelowAutograd():
                 return op(*inputs)
-        ops.refuse_tracing()
+        refuse_tracing()
         return Differentiable.apply(*inputs)
 
     def registered(ctx, grad_value, _grad_spans):
@@ -127,5 +98,5 @@ def _no_second_order(ctx, *grads):
 torch.library.register_autograd("torchsoftdtw::dtw_backward", _no_second_order)
 torch.library.register_autograd("torchsoftdtw::dtw_from_cost_backward", _no_second_order)
 
-value_and_spans_of_series = _differentiable("dtw", forward, 2, _series_gradients)
-value_and_spans_of_cost = _differentiable("dtw_from_cost", forward_from_cost, 1, _cost_gradients)
+value_and_spans_of_series = _differentiable("dtw", ops.dtw, 2, _series_gradients)
+value_and_spans_of_cost = _differentiable("dtw_from_cost", ops.dtw_from_cost, 1, _cost_gradients)
