@@ -1,0 +1,22 @@
+// A call in numbers: all that the choice of a kernel may depend on, besides the device.
+#pragma once
+
+#include "problem.h"
+
+namespace softdtw {
+
+struct Call {
+  int64_t batch = 1, n = 1, m = 1, dim = 1;
+  bool is_float64 = false;
+  Cost cost = Cost::kSqEuclidean;
+  bool has_band = false, has_penalty = false;
+  bool is_ragged = false;  // lengths, or bands, of each pair's own
+  bool keeps = false;      // what backward needs
+
+  bool is_plain() const { return !has_band && !has_penalty; }
+  bool is_univariate() const { return cost == Cost::kSqEuclidean && dim == 1; }
+  // float32 series whose costs and gradients may come from products of matrices.
+  bool is_multivariate() const { return !is_float64 && cost == Cost::kSqEuclidean && dim > 1 && dim < int64_t{1} << 30; }
+};
+
+}  // namespace softdtw

@@ -1,0 +1,69 @@
+// How the work of a call is cut into blocks and warps: numbers of shape and device, which kernels launch with and plans go by.
+#pragma once
+
+#include <algorithm>
+
+#include "core/call.h"
+#include "device.h"
+
+namespace softdtw {
+
+constexpr int kLanes = 32;  // of a warp
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t strips_of(int64_t n, int rows) { return ceil_div(n, kLanes * rows); }
+
+// From so many dimensions on, squared Euclidean costs in float32 are products: in stencil the sweep's own costs stay faster for
+// longer.
+constexpr int64_t kStencilMultivariateDims = 16;
+// Up to so many, a lane of the multivariate and the warp-specialised kernels can hold the vectors of its rows.
+constexpr int64_t kFewDims = 8;
+
+// stencil: warps of a block, as many as there are strips, unless the pairs alone fill the machine.
+constexpr int kStencilWarps = 4;
+inline int stencil_warps(int64_t pairs, int64_t strips) {
+  return static_cast<int>(std::min<int64_t>(strips, pairs >= 2048 ? 1 : pairs >= 1024 ? 2 : kStencilWarps));
+}
+
+// Short pairs of one dimension, each by the lanes of a warp or by some of them: 8, 16 or 32, up to 16 rows a lane.
+constexpr int kMostLaneRows = 16;
+constexpr int64_t kFewestWarps = 1024;  // that fill the machine: with fewer, pairs get more lanes
+inline int lanes_of_pair(int64_t batch, int64_t n) {
+  int lanes = n > 16 * kMostLaneRows ? 32 : n > 8 * kMostLaneRows ? 16 : 8;
+  while (lanes < kLanes && batch * lanes < kFewestWarps * kLanes) lanes *= 2;
+  return lanes;
+}
+// Whether backward takes them by windows of 16 of 32 lanes, two pairs a warp: with fewer pairs a window has no fewer turns.
+constexpr int64_t kFewestForWindows = 1024;
+inline bool goes_back_in_windows(int64_t batch, bool is_float64, int lanes, int rows) {
+  return !is_float64 && lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
+}
+
+// As many strips of a block as its shared memory holds beside what all of them share, up to `most`.
+inline int strips_of_block(const Device& device, int64_t bytes_of_strip, int64_t bytes_of_all, int most) {
+  return static_cast<int>(std::clamp<int64_t>((device.shared_memory - bytes_of_all) / bytes_of_strip, 1, most));
+}
+
+// Warp-specialised kernels: strips of a block, of which a multiprocessor holds one.
+constexpr int kTeams = 4;
+// Rows a lane of those that go forward, or 0 where other blocks are faster. In two rounds of blocks they are still faster than
+// others, of which a multiprocessor holds three. Where strips of two rows would have to take turns, those of four are faster, if
+// nothing is kept, which backward would want in strips of two.
+inline int rows_of_teams(const Call& call, int rows, const Device& device) {
+  const auto fit = [&](int of_rows, int rounds) {
+    return call.batch * ceil_div(strips_of(call.n, of_rows), kTeams) <= int64_t{rounds} * device.processors;
+  };
+  if (rows == 2 && (call.keeps || fit(2, 1))) return fit(2, 2) ? 2 : 0;
+  return fit(4, 2) ? 4 : 0;
+}
+
+// From both ends of a table: strips of a block in forward.
+constexpr int kBidirectionalStrips = 8;
+
+// Multivariate forward: whether a block has a multiprocessor to itself. all_fit: no more blocks than multiprocessors; else
+// where costs take longer than the sweeps.
+inline bool block_is_alone(const Call& call, bool all_fit, bool holds_all_strips) {
+  constexpr int64_t kLeastDims = 64, kLeastColumns = 256;
+  return all_fit || (holds_all_strips && call.dim >= kLeastDims && call.m >= kLeastColumns);
+}
+
+}  // namespace softdtw

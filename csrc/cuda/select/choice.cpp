@@ -1,0 +1,136 @@
+#include "choice.h"
+
+#include <initializer_list>
+#include <vector>
+
+#include "blocks.h"
+
+namespace softdtw {
+namespace {
+
+// Tables of what holds up to a length, or up to a number of dimensions, the last row for all.
+constexpr int64_t kAny = INT64_MAX;
+// Pairs are counted on the GPU that the sweeps in benchmarks/results ran on. Another one has a number of multiprocessors of its own.
+constexpr int64_t kSweptProcessors = 132;
+
+// From how many pairs on stencil, whose pairs have a block each, is faster than tiled, which spreads them over blocks. Several
+// numbers: from the first on it is, from the second on it is not, and so forth, as either starts another round of blocks.
+using Turns = std::vector<int64_t>;
+constexpr int64_t kAlways = 0, kNever = INT64_MAX;
+
+struct OfLength {
+  int64_t longest;
+  Turns turns;
+};
+using ByLength = std::vector<OfLength>;
+struct OfDims {
+  int64_t most;
+  ByLength by_length;
+};
+using ByDims = std::vector<OfDims>;
+
+const Turns& find(const ByLength& table, int64_t n) {
+  for (const OfLength& row : table)
+    if (n <= row.longest) return row.turns;
+  return table.back().turns;
+}
+const Turns& find(const ByDims& table, int64_t dim, int64_t n) {
+  for (const OfDims& row : table)
+    if (dim <= row.most) return find(row.by_length, n);
+  return find(table.back().by_length, n);
+}
+
+constexpr int64_t kRound = kSweptProcessors, kTwoRounds = 2 * kRound + 1, kThreeRounds = 3 * kRound + 1;
+constexpr int64_t kLong = 512, kLongAlone = 256;  // few pairs of one dimension would each be one warp's
+const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
+
+// Squared Euclidean costs in float32, for which tiled has products where there are several dimensions. With gradients, of which a
+// multiprocessor has fewer pairs at once:
+const ByDims kOfGradients = {
+    {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1024, {200}}, {kAny, {192}}}},
+    {2, {{256, {kTwoRounds}}, {1024, {224}}, {kAny, {296}}}},
+    {3,
+     {{64, {kTwoRounds}},
+      {128, {kThreeRounds}},
+      {256, {320, kThreeRounds, 530}},
+      {384, {300}},
+      {1024, {300, kThreeRounds, 510}},
+      {kAny, {330, kThreeRounds, 460}}}},
+    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {kAny, {660}}}},
+    {5, {{64, {400}}, {128, {640}}, {kAny, {1150}}}},
+    {7, {{128, {800}}, {256, {1480}}, {kLong, {1400}}, {kAny, {1536}}}},
+    {8, {{64, {800}}, {128, {1100}}, {256, {2300}}, {kAny, {1850}}}},
+    {kStencilMultivariateDims - 1, {{128, {800}}, {256, {1380}}, {kLong, {1024}}, {kAny, {1536}}}},
+    {kAny, kManyDims},
+};
+// And without:
+const ByDims kOfValues = {
+    {1, {{kLongAlone, {kAlways}}, {400, {kRound / 2 + 1}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}}},
+    {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
+    {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
+};
+ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
+  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kLong, {55 * dim - 290}}, {kAny, {13 * dim + 85}}};
+}
+// Other costs, ready-made ones among them:
+const ByDims kOfOthers = {
+    {1, {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}}},
+    {7, {{256, {kAlways}}, {kLong, {256}}, {kAny, {512}}}},
+    {kStencilMultivariateDims - 1, {{256, {kAlways}}, {kAny, {512}}}},
+    {kAny, kManyDims},
+};
+const ByLength kOfFloat64 = {{kLong, {kAlways}}, {kAny, {128}}},
+               kOfFloat64Gradients = {{kLong, {kAlways}}, {1536, {kNever}}, {kAny, {192}}};
+
+Turns turns_of(const Call& call) {
+  const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
+  if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
+  if (call.cost != Cost::kSqEuclidean) return find(kOfOthers, dim, call.n);
+  if (call.keeps) return find(kOfGradients, dim, call.n);
+  if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
+  return find(kOfValues, dim, call.n);
+}
+
+// Whether so many pairs, or strips, are at least `least` of the GPU of the sweeps, for each of its multiprocessors.
+bool are_at_least(int64_t count, int64_t least, const Device& device) {
+  if (least == kNever) return false;
+  return count * kSweptProcessors > (least - 1) * device.processors || least == kAlways;
+}
+
+constexpr int64_t kFewPairs = 512;       // with fewer, a pair's strips had better be swept all at once
+constexpr int64_t kTwoRowsLongest = 64;  // short pairs leave lanes idle in strips of four rows a lane
+
+int rows_of_vectors(const Call& call, const Device& device) {
+  const auto are = [&](int64_t least) { return are_at_least(call.batch, least, device); };
+  if (call.keeps) {  // where E does not count is left out, and strips of fewer rows leave out more
+    const bool fills = call.n <= 128 ? are(2 * kFewPairs) : call.n <= 256 && are(kFewPairs) && !are(2 * kFewPairs);
+    return fills && call.n > kTwoRowsLongest ? 4 : 2;
+  }
+  // A lane can hold the vectors of four rows if they have four numbers (few_dims_tile.cuh), else a tile of costs.
+  const bool fills = are(2 * kFewPairs) && call.n > kTwoRowsLongest;
+  return (call.dim == 3 || call.dim == 4) && (call.n > 256 || fills) ? 4 : 2;
+}
+
+}  // namespace
+
+Kernel fastest_kernel(const Call& call, const Device& device) {
+  int turns = 0;
+  for (const int64_t turn : turns_of(call)) turns += are_at_least(call.batch, turn, device);
+  return turns % 2 == 1 ? Kernel::kStencil : Kernel::kTiled;
+}
+
+int fastest_rows(Kernel kernel, const Call& call, const Device& device) {
+  if (call.is_float64) return 2;
+  if (kernel == Kernel::kStencil) {
+    if (call.cost == Cost::kSqEuclidean && call.dim > 1) return rows_of_vectors(call, device);
+    // A tile of costs takes registers.
+    if (call.cost == Cost::kMatrix || (!call.keeps && call.cost != Cost::kSqEuclidean)) return 2;
+    const bool at_once = strips_of(call.n, 2) <= kStencilWarps && !are_at_least(call.batch, kFewPairs, device);
+    return at_once || call.n <= kTwoRowsLongest ? 2 : 4;
+  }
+  if (call.batch > 1 && call.keeps) return 2;
+  constexpr int64_t kFourRows = 8192, kFourRowsAlone = 1024;  // from so many strips on
+  return are_at_least(call.batch * strips_of(call.n, 4), call.batch == 1 ? kFourRowsAlone : kFourRows, device) ? 4 : 2;
+}
+
+}  // namespace softdtw

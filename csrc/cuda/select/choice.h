@@ -1,0 +1,14 @@
+// What is chosen by how fast it is: a kernel, and the rows of a lane. The figures are in choice.cpp.
+#pragma once
+
+#include "plan.h"
+
+namespace softdtw {
+
+// stencil or tiled.
+Kernel fastest_kernel(const Call& call, const Device& device);
+// Of a lane, in the strips of stencil and tiled: 2 or 4. More rows mean fewer instructions a cell, and fewer warps to hide latency
+// with.
+int fastest_rows(Kernel kernel, const Call& call, const Device& device);
+
+}  // namespace softdtw

@@ -1,0 +1,163 @@
+#include "plan.h"
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "blocks.h"
+#include "choice.h"
+
+namespace softdtw {
+namespace {
+
+using Accepts = bool (*)(const Call&, int rows, const Device&);
+
+struct Candidate {
+  Specialization specialization;
+  const char* name;
+  Accepts accepts;
+};
+
+bool always(const Call&, int, const Device&) { return true; }
+
+// Of longer series the sums of many pairs of unit noise leave the range.
+constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
+bool is_short(const Call& call) {
+  return call.is_univariate() && call.is_plain() && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+}
+
+// From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
+// more so with gradients: measured (benchmarks/results/h200_meeting.json).
+bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
+  constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
+  constexpr int64_t kBlockBytes = 216 * 1024;                            // of shared memory, in backward
+  if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
+  if (call.n <= kShortest || call.m < kNarrowest || device.shared_memory < kBlockBytes) return false;
+  const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
+  return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
+}
+
+const std::vector<Candidate>& candidates(Kernel kernel) {
+  static const Candidate extended_range = {Specialization::kExtendedRange, "extended_range", always};
+  static const std::vector<Candidate> of_diagonal = {{Specialization::kPlain, "plain", always}};
+  static const std::vector<Candidate> of_stencil = {
+      {Specialization::kMultivariate, "multivariate",
+       [](const Call& call, int, const Device&) { return call.is_multivariate() && call.dim >= kStencilMultivariateDims; }},
+      {Specialization::kLinearDomain, "linear_domain",
+       [](const Call& call, int, const Device& device) { return is_short(call) && device.has_fast_float64(); }},
+      {Specialization::kIntegerLog2, "integer_log2",
+       [](const Call& call, int, const Device&) { return is_short(call) && !call.is_float64; }},
+      extended_range,
+  };
+  static const std::vector<Candidate> of_tiled = {
+      {Specialization::kBidirectional, "bidirectional", pays_from_both_ends},
+      {Specialization::kFewDims, "few_dims",
+       [](const Call& call, int, const Device& device) {
+         return call.is_multivariate() && call.dim <= kFewDims && rows_of_teams(call, 2, device) > 0;
+       }},
+      {Specialization::kMultivariate, "multivariate",
+       [](const Call& call, int, const Device&) { return call.is_multivariate(); }},
+      {Specialization::kWarpSpecialised, "warp_specialised",
+       [](const Call& call, int rows, const Device& device) {
+         if (call.is_float64 || !call.is_univariate()) return false;
+         return (call.keeps && rows == 2) || rows_of_teams(call, rows, device) > 0;
+       }},
+      extended_range,
+  };
+  return kernel == Kernel::kDiagonal ? of_diagonal : kernel == Kernel::kStencil ? of_stencil : of_tiled;
+}
+
+constexpr const char* kKernelNames[] = {"diagonal", "stencil", "tiled"};
+
+// "tiled/bidirectional" -> the kernel, and the name of its specialisation, which may be empty.
+std::optional<std::pair<Kernel, std::string>> parse(const std::string& name) {
+  const size_t slash = name.find('/');
+  for (const Kernel kernel : {Kernel::kDiagonal, Kernel::kStencil, Kernel::kTiled})
+    if (name.substr(0, slash) == kKernelNames[static_cast<int>(kernel)])
+      return std::pair(kernel, slash == std::string::npos ? "" : name.substr(slash + 1));
+  return {};
+}
+
+// With what follows from the choice of a specialisation.
+Plan completed(Plan plan, const Call& call, const Device& device) {
+  plan.forward_rows = plan.rows;
+  switch (plan.specialization) {
+    case Specialization::kPlain:
+      plan.rows = plan.forward_rows = 0;
+      break;
+    case Specialization::kMultivariate:
+    case Specialization::kBidirectional:
+      plan.rows = plan.forward_rows = 2;
+      break;
+    case Specialization::kFewDims:
+      plan.rows = 2;
+      plan.forward_rows = rows_of_teams(call, 2, device);
+      plan.by_teams = true;
+      break;
+    case Specialization::kWarpSpecialised: {
+      const int rows = rows_of_teams(call, plan.rows, device);
+      plan.by_teams = rows > 0;
+      if (plan.by_teams) plan.forward_rows = rows;
+      break;
+    }
+    case Specialization::kExtendedRange:
+      // Strips of tiled that need not be backward's have four rows.
+      if (plan.kernel == Kernel::kTiled && !call.is_float64 && call.is_univariate() && !call.keeps) plan.forward_rows = 4;
+      break;
+    default:
+      break;
+  }
+  return plan;
+}
+
+}  // namespace
+
+int Plan::code() const {
+  return 1 + static_cast<int>(kernel) + 3 * (static_cast<int>(specialization) + 8 * (rows == 4 ? 1 : 0));
+}
+
+std::optional<Plan> Plan::from_code(int code) {
+  const int rest = (code - 1) / 3, rows = rest / 8;
+  if (code < 1 || rows > 1) return {};
+  Plan plan;
+  plan.kernel = static_cast<Kernel>((code - 1) % 3);
+  plan.specialization = static_cast<Specialization>(rest % 8);
+  plan.rows = plan.forward_rows = plan.is(Specialization::kPlain) ? 0 : rows == 1 ? 4 : 2;
+  return plan;
+}
+
+std::string Plan::name() const {
+  const std::string kernel_name = kKernelNames[static_cast<int>(kernel)];
+  for (const Candidate& candidate : candidates(kernel))
+    if (is(candidate.specialization)) return kernel_name + "/" + candidate.name;
+  return kernel_name;
+}
+
+bool is_known_kernel(const std::string& name) {
+  if (name == "auto") return true;
+  const auto parsed = parse(name);
+  if (!parsed) return false;
+  if (name.find('/') == std::string::npos) return true;
+  for (const Candidate& candidate : candidates(parsed->first))
+    if (parsed->second == candidate.name) return true;
+  return false;
+}
+
+std::optional<Plan> plan_of(const std::string& name, const Call& call, int rows, const Device& device) {
+  if (!is_known_kernel(name) || (rows != 0 && rows != 2 && !(rows == 4 && !call.is_float64))) return {};
+  Plan plan;
+  std::string wanted;
+  if (name == "auto")
+    plan.kernel = fastest_kernel(call, device);
+  else
+    std::tie(plan.kernel, wanted) = *parse(name);
+  plan.rows = rows > 0 ? rows : fastest_rows(plan.kernel, call, device);
+  for (const Candidate& candidate : candidates(plan.kernel))
+    if ((wanted.empty() || wanted == candidate.name) && candidate.accepts(call, plan.rows, device)) {
+      plan.specialization = candidate.specialization;
+      return completed(plan, call, device);
+    }
+  return {};
+}
+
+}  // namespace softdtw
