@@ -2,7 +2,9 @@
 //
 // Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
 // warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.
-// `saved` is a byte tensor whose layout only the kernel that wrote it knows.
+// `saved` is a byte tensor whose layout only the kernel that wrote it knows; its size says which one that was.
+#include <string>
+
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
@@ -13,8 +15,7 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
-      "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y) "
-      "-> (Tensor grad_x, Tensor grad_y)");
+      "float warp_penalty, str cost, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
   m.def(
       "forward_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
       "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str kernel, int rows_per_thread, bool save) "
@@ -22,7 +23,21 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "backward_from_cost(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
-      "float warp_penalty, str kernel, int rows_per_thread) -> Tensor grad_cost");
+      "float warp_penalty) -> Tensor grad_cost");
+
+  // Without tensors: the size of `saved`, by the backend of either library, and which kernel takes a call on a GPU of which is
+  // known: 10 times its capability, its multiprocessors, the shared memory of a block, float64's share of float32's speed.
+  for (const char* const of_device : {"cpu", "cuda"})
+    m.def(
+        (std::string(of_device) +
+         "_saved_size(int batch, int n, int m, int dim, bool is_float64, str cost, bool has_lengths, bool has_bandwidths, "
+         "int bandwidth, bool has_penalty, str kernel, int rows_per_thread, int device) -> int")
+            .c_str());
+  m.def(
+      "select_kernel(str kernel, int batch, int n, int m, int dim, bool is_float64, str cost, bool has_band, "
+      "bool has_penalty, bool is_ragged, bool gradient, int capability, int processors, int shared_memory, "
+      "int float64_ratio) -> str");
+  m.def("device_properties(int device) -> (int capability, int processors, int shared_memory, int float64_ratio)");
 
   // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing
   // where save is false. open_ends: the path may begin and end in any column.

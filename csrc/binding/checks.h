@@ -7,6 +7,7 @@
 
 #include <torch/headeronly/util/Exception.h>
 
+#include "core/call.h"
 #include "core/recurrence.h"
 #include "tensors.h"
 
@@ -104,6 +105,23 @@ Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, cons
   problem.dim = x.size(2);
   fill_options(problem, options, x);
   return problem;
+}
+
+// Before they are arranged.
+inline Call call_of_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options, bool keeps) {
+  const auto has = [](const OptionalTensor* tensor) { return tensor != nullptr && tensor->has_value(); };
+  Call call;
+  call.batch = x.size(0);
+  call.n = x.size(1);
+  call.m = y.size(1);
+  call.dim = x.size(2);
+  call.is_float64 = x.scalar_type() == ScalarType::Double;
+  call.cost = cost;
+  call.has_band = options.bandwidths.has_value() || options.bandwidth >= 0;
+  call.has_penalty = has(options.warp_penalties) || options.warp_penalty != 0;
+  call.is_ragged = options.x_lengths.has_value() || options.y_lengths.has_value() || options.bandwidths.has_value();
+  call.keeps = keeps;
+  return call;
 }
 
 template <typename T>

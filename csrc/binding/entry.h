@@ -1,48 +1,66 @@
-// The four ops for one device: tensors in, a Backend at work, tensors out.
+// The ops of soft-DTW for one device: tensors in, a Backend at work, tensors out.
 //
-// A Backend is a struct of static functions, each a template over float and double:
+// A Backend is a struct of static functions; those that compute are templates over float and double:
+//   Plan plan(call, kernel, rows, device)                          what runs, or an error; `device` is an index
+//   Plan plan_from_code(code)                                      what ran, from plan.code(), a number of 1 to 255
 //   int64_t saved_bytes<T>(problem, plan)                          what forward saves for backward
 //   void forward<T>(problem, plan, T* value, void* saved, like)    saved is null where nothing is to be kept
 //   void backward<T>(problem, plan, gradient, const void* saved, like)
-//   Order order(series, cost, plan, pass)                          the order in which the kernel reads the series
+//   Order order(call, plan, pass)                                  the order in which the kernel reads the series
+//   Order gradient_order(call, plan)                               the order in which gradients are returned
 //   Tensor arrange(series, order)                                  the series in the strides that the kernels read best
-//   std::pair<bool, bool> adds_up(series, order)                   whether backward adds to the gradients of x and of y, from 0
+//   std::pair<bool, bool> adds_up(call, plan)                      whether backward adds to the gradients of x and of y, from 0
 // `like` is an input tensor: its device is the one to run on and to take scratch memory from.
+//
+// A plan is made once, in forward, and written into the size of what is saved (recorded()); backward reads it there.
 #pragma once
 
 #include <tuple>
 #include <utility>
 
 #include "checks.h"
+#include "core/call.h"
+#include "core/recorded.h"
 
 namespace softdtw {
 
-struct Plan {
-  std::string kernel;
-  int64_t rows_per_thread;
-};
-
 template <class Backend>
 struct EntryPoints {
+  using Plan = typename Backend::Plan;
+
   template <typename T>
   static std::tuple<Tensor, Tensor> run_forward(
       const Problem<T>& problem, const Plan& plan, bool save, const Tensor& like) {
     Tensor value = new_vector(like, problem.batch);
+    const int64_t bytes = save ? recorded(Backend::template saved_bytes<T>(problem, plan), plan.code()) : 0;
     // Skipped tiles of ragged problems stay zero, so that the result is the same from run to run.
-    Tensor saved = new_bytes(like, save ? Backend::template saved_bytes<T>(problem, plan) : 0, problem.ragged());
+    Tensor saved = new_bytes(like, bytes, problem.ragged());
     if (problem.batch > 0)
       Backend::template forward<T>(
           problem, plan, value.mutable_data_ptr<T>(), save ? saved.mutable_data_ptr() : nullptr, like);
     return {value, saved};
   }
 
+  // The plan of the forward pass that has saved `saved`.
+  static Plan plan_of(const Tensor& saved, const Tensor& like) {
+    STD_TORCH_CHECK(
+        saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte && saved.is_contiguous() &&
+            saved.device() == like.device(),
+        "saved: expected a contiguous uint8 tensor of one dimension on the device of the input, as forward returns it");
+    const int code = recorded_code(saved.numel());
+    STD_TORCH_CHECK(
+        code != 0, "saved: expected what a forward pass with save=True returned, got ", saved.numel(), " bytes");
+    return Backend::plan_from_code(code);
+  }
+
   template <typename T>
   static void run_backward(
       const Problem<T>& problem, const Plan& plan, Gradient<T> gradient, const Tensor& grad_value, const Tensor& value,
       const Tensor& saved, const Tensor& like) {
+    const int64_t expected = recorded(Backend::template saved_bytes<T>(problem, plan), plan.code());
     STD_TORCH_CHECK(
-        saved.numel() == Backend::template saved_bytes<T>(problem, plan),
-        "backward was called for a forward pass that saved nothing, or with other arguments");
+        saved.numel() == expected, "saved: expected ", expected, " bytes for these arguments, got ", saved.numel(),
+        ": backward was called with other ones than forward");
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);
@@ -57,12 +75,12 @@ struct EntryPoints {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
       check_series(x, y);
-      const Plan plan = {kernel, rows_per_thread};
-      const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kForward);
+      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
+      const Call call = call_of_series(x, y, cost_from_name(cost), options, save);
+      const Plan plan = Backend::plan(call, kernel, rows_per_thread, x.get_device_index());
+      const Order order = Backend::order(call, plan, Pass::kForward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
-      const auto problem = problem_from_series<T>(
-          x_view, y_view, cost_from_name(cost),
-          {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
+      const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
       return run_forward(problem, plan, save, x);
     });
   }
@@ -70,23 +88,27 @@ struct EntryPoints {
   static std::tuple<Tensor, Tensor> backward(
       Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
       OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread, bool need_x, bool need_y) {
+      double warp_penalty, std::string cost, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
       check_series(x, y);
-      const Plan plan = {kernel, rows_per_thread};
-      const Order order = Backend::order(x, cost_from_name(cost), plan, Pass::kBackward);
+      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
+      const Call call = call_of_series(x, y, cost_from_name(cost), options, true);
+      const Plan plan = plan_of(saved, x);
+      const Order order = Backend::order(call, plan, Pass::kBackward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
-      const auto problem = problem_from_series<T>(
-          x_view, y_view, cost_from_name(cost),
-          {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
+      const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
       Gradient<T> gradient;
-      const auto [x_adds_up, y_adds_up] = Backend::adds_up(x, order);
-      const Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
-      const Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
+      const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
+      Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
+      Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);
+      if (order == Order::kDimensionMajor && Backend::gradient_order(call, plan) == Order::kVectors) {
+        if (need_x) grad_x = torch::stable::contiguous(grad_x);
+        if (need_y) grad_y = torch::stable::contiguous(grad_y);
+      }
       return {grad_x, grad_y};
     });
   }
@@ -99,35 +121,64 @@ struct EntryPoints {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(
           cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
-      return run_forward(problem, {kernel, rows_per_thread}, save, cost_matrix);
+      const Plan plan = Backend::plan(call_of(problem, save), kernel, rows_per_thread, cost_matrix.get_device_index());
+      return run_forward(problem, plan, save, cost_matrix);
     });
   }
 
   static Tensor backward_from_cost(
       Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
       OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty, std::string kernel, int64_t rows_per_thread) {
+      double warp_penalty) {
     return dispatch(cost_matrix, [&](auto zero) {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(
           cost_matrix, {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties});
+      const Plan plan = plan_of(saved, cost_matrix);
       const Tensor grad_cost = new_table(cost_matrix, problem.batch, problem.n, problem.m, problem.ragged());
       Gradient<T> gradient;
       gradient.cost = mutable_view<T>(grad_cost);
-      run_backward(problem, {kernel, rows_per_thread}, gradient, grad_value, value, saved, cost_matrix);
+      run_backward(problem, plan, gradient, grad_value, value, saved, cost_matrix);
       return grad_cost;
     });
+  }
+
+  // What forward would return in `saved`, in bytes, of a call whose tensors do not exist yet. has_lengths: of pairs of their own.
+  static int64_t saved_size(
+      int64_t batch, int64_t n, int64_t m, int64_t dim, bool is_float64, std::string cost, bool has_lengths,
+      bool has_bandwidths, int64_t bandwidth, bool has_penalty, std::string kernel, int64_t rows_per_thread,
+      int64_t device) {
+    const auto size = [&](auto zero) {
+      Problem<decltype(zero)> problem;
+      const int64_t of_pairs = 0;  // whose place is all that counts
+      problem.cost = cost == "matrix" ? Cost::kMatrix : cost_from_name(cost);
+      problem.batch = batch;
+      problem.n = n;
+      problem.m = m;
+      problem.dim = dim;
+      if (has_lengths) problem.x_lengths = &of_pairs;
+      if (has_bandwidths) problem.bandwidths = &of_pairs;
+      problem.bandwidth = bandwidth;
+      problem.warp_penalty = has_penalty ? 1 : 0;
+      const Plan plan = Backend::plan(call_of(problem, true), kernel, rows_per_thread, static_cast<int>(device));
+      return recorded(Backend::template saved_bytes<decltype(zero)>(problem, plan), plan.code());
+    };
+    return is_float64 ? size(double{}) : size(float{});
   }
 };
 
 }  // namespace softdtw
 
-// In a library's one source file: the ops of a Backend under a dispatch key, CPU or CUDA.
-#define SOFTDTW_REGISTER(key, Backend)                                     \
+// In a library's one source file: the ops of a Backend under a dispatch key, CPU or CUDA; saved_size is the one that has no tensors.
+#define SOFTDTW_REGISTER(key, Backend, saved_size_name)                    \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                        \
     using Entries = softdtw::EntryPoints<Backend>;                         \
     m.impl("forward", TORCH_BOX(&Entries::forward));                       \
     m.impl("backward", TORCH_BOX(&Entries::backward));                     \
     m.impl("forward_from_cost", TORCH_BOX(&Entries::forward_from_cost));   \
     m.impl("backward_from_cost", TORCH_BOX(&Entries::backward_from_cost)); \
+  }                                                                        \
+  STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, CompositeExplicitAutograd, m) {  \
+    using Entries = softdtw::EntryPoints<Backend>;                         \
+    m.impl(saved_size_name, TORCH_BOX(&Entries::saved_size));              \
   }

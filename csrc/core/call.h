@@ -19,4 +19,20 @@ struct Call {
   bool is_multivariate() const { return !is_float64 && cost == Cost::kSqEuclidean && dim > 1 && dim < int64_t{1} << 30; }
 };
 
+template <typename T>
+Call call_of(const Problem<T>& problem, bool keeps) {
+  Call call;
+  call.batch = problem.batch;
+  call.n = problem.n;
+  call.m = problem.m;
+  call.dim = problem.cost == Cost::kMatrix ? 1 : problem.dim;
+  call.is_float64 = sizeof(T) == 8;
+  call.cost = problem.cost;
+  call.has_band = problem.bandwidths != nullptr || problem.bandwidth >= 0;
+  call.has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
+  call.is_ragged = problem.x_lengths != nullptr || problem.y_lengths != nullptr || problem.bandwidths != nullptr;
+  call.keeps = keeps;
+  return call;
+}
+
 }  // namespace softdtw

@@ -52,24 +52,32 @@ void rest(int64_t round) {
 }
 
 struct CpuBackend {
-  static Order order(const Tensor&, Cost, const Plan&, Pass) { return Order::kDimensionMajor; }
-  static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides
-  static std::pair<bool, bool> adds_up(const Tensor&, Order) { return {false, false}; }
+  struct Plan {  // there is one
+    int code() const { return 1; }
+  };
 
-  static void check(const Plan& plan) {
+  static Plan plan(const Call&, const std::string& kernel, int64_t, int) {
     STD_TORCH_CHECK(
-        plan.kernel == "cpu", "kernel: '", plan.kernel, "' runs on CUDA only; for CPU tensors expected 'cpu' (or 'auto')");
+        kernel == "cpu" || kernel == "auto", "kernel: '", kernel,
+        "' runs on CUDA only; for CPU tensors expected 'cpu' (or 'auto')");
+    return {};
   }
+  static Plan plan_from_code(int code) {
+    STD_TORCH_CHECK(code == Plan().code(), "saved: expected what the CPU's forward pass returned");
+    return {};
+  }
+  static Order order(const Call&, const Plan&, Pass) { return Order::kDimensionMajor; }
+  static Order gradient_order(const Call&, const Plan&) { return Order::kDimensionMajor; }
+  static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides
+  static std::pair<bool, bool> adds_up(const Call&, const Plan&) { return {false, false}; }
 
   template <typename T>
-  static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
-    check(plan);
+  static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
     return problem.batch * Table<T>::bytes(problem.n, problem.m);
   }
 
   template <typename T>
-  static void forward(const Problem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
-    check(plan);
+  static void forward(const Problem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
     char* const tables = static_cast<char*>(saved);
     std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
     run(ForwardPass<T, T>{problem, kernels(T{}), {}, value, tables, kCanFail<T> ? unsound.data() : nullptr}, problem.batch,
@@ -81,8 +89,7 @@ struct CpuBackend {
 
   template <typename T>
   static void backward(
-      const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
-    check(plan);
+      const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
     char* const tables = const_cast<char*>(static_cast<const char*>(saved));
     std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
     run(BackwardPass<T, T>{problem, kernels(T{}), {}, gradient, tables, kCanFail<T> ? unsound.data() : nullptr},
@@ -96,4 +103,4 @@ struct CpuBackend {
 }  // namespace cpu
 }  // namespace softdtw
 
-SOFTDTW_REGISTER(CPU, softdtw::cpu::CpuBackend)
+SOFTDTW_REGISTER(CPU, softdtw::cpu::CpuBackend, "cpu_saved_size")

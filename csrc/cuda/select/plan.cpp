@@ -20,6 +20,9 @@ struct Candidate {
 
 bool always(const Call&, int, const Device&) { return true; }
 
+// Barriers in shared memory, asynchronous copies and tensor cores that multiply float32.
+bool has_pipelines(const Device& device) { return device.capability >= 80; }
+
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 bool is_short(const Call& call) {
@@ -32,6 +35,7 @@ bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
   constexpr int64_t kBlockBytes = 216 * 1024;                            // of shared memory, in backward
   if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
+  if (!has_pipelines(device)) return false;
   if (call.n <= kShortest || call.m < kNarrowest || device.shared_memory < kBlockBytes) return false;
   const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
@@ -42,7 +46,9 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
   static const std::vector<Candidate> of_diagonal = {{Specialization::kPlain, "plain", always}};
   static const std::vector<Candidate> of_stencil = {
       {Specialization::kMultivariate, "multivariate",
-       [](const Call& call, int, const Device&) { return call.is_multivariate() && call.dim >= kStencilMultivariateDims; }},
+       [](const Call& call, int, const Device& device) {
+         return call.is_multivariate() && call.dim >= kStencilMultivariateDims && has_pipelines(device);
+       }},
       {Specialization::kLinearDomain, "linear_domain",
        [](const Call& call, int, const Device& device) { return is_short(call) && device.has_fast_float64(); }},
       {Specialization::kIntegerLog2, "integer_log2",
@@ -53,13 +59,14 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kBidirectional, "bidirectional", pays_from_both_ends},
       {Specialization::kFewDims, "few_dims",
        [](const Call& call, int, const Device& device) {
-         return call.is_multivariate() && call.dim <= kFewDims && rows_of_teams(call, 2, device) > 0;
+         return call.is_multivariate() && call.dim <= kFewDims && has_pipelines(device) &&
+                rows_of_teams(call, 2, device) > 0;
        }},
       {Specialization::kMultivariate, "multivariate",
-       [](const Call& call, int, const Device&) { return call.is_multivariate(); }},
+       [](const Call& call, int, const Device& device) { return call.is_multivariate() && has_pipelines(device); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
-         if (call.is_float64 || !call.is_univariate()) return false;
+         if (call.is_float64 || !call.is_univariate() || !has_pipelines(device)) return false;
          return (call.keeps && rows == 2) || rows_of_teams(call, rows, device) > 0;
        }},
       extended_range,

@@ -44,11 +44,4 @@ struct Plan {
 std::optional<Plan> plan_of(const std::string& name, const Call& call, int rows, const Device& device);
 bool is_known_kernel(const std::string& name);
 
-// What is saved is of whole kPlanAlignment bytes, and as many more as the plan's code says: the host knows a tensor's size.
-constexpr int64_t kPlanAlignment = 256;
-inline int64_t recorded(int64_t bytes, int code) {
-  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment + code;
-}
-inline int recorded_code(int64_t bytes) { return static_cast<int>(bytes % kPlanAlignment); }
-
 }  // namespace softdtw
