@@ -1,18 +1,22 @@
 // What tests ask of the emulated GPU.
 #include <cuda_runtime_api.h>
 
+#include "cuda/hardware/assembly.cuh"
+
 namespace {
+
+namespace ptx = softdtw::ptx;
 
 // Kernels that do wrong, by number, and the name that test_emulated_gpu.py knows them by.
 void wait_for_nobody() {
-  auto& gate = emulation::shared<emulation::Mbarrier>("gate");
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&gate));
-  if (threadIdx.x == 0 && threadIdx.y == 0) emulation::mbarrier_init(address, 1);
+  const unsigned gate = ptx::shared_address(&emulation::shared<ptx::Mbarrier>("gate"));
+  if (threadIdx.x == 0 && threadIdx.y == 0) ptx::mbarrier_init<1>(gate);
   __syncthreads();
-  for (unsigned open = 0; threadIdx.y == 1 && open == 0;) emulation::mbarrier_try(open, address, 0);
+  while (threadIdx.y == 1 && !ptx::mbarrier_try_wait(gate, 0)) {
+  }
 }
 void wait_at_a_barrier_that_others_pass() {
-  if (threadIdx.y == 1) emulation::bar_sync(2 * emulation::kLanes);
+  if (threadIdx.y == 1) ptx::bar_sync(2 * emulation::kLanes);
 }
 void part() {
   if (threadIdx.x < 7)
@@ -21,8 +25,7 @@ void part() {
     __shfl_sync(~0u, 1.0f, 0);
 }
 void use_a_gate_that_was_not_started() {
-  auto& gate = emulation::shared<emulation::Mbarrier>("gate");
-  emulation::mbarrier_arrive(static_cast<unsigned>(__cvta_generic_to_shared(&gate)));
+  ptx::mbarrier_arrive(ptx::shared_address(&emulation::shared<ptx::Mbarrier>("gate")));
 }
 void take_all_memory() {
   struct Much {

@@ -9,8 +9,8 @@ namespace softdtw {
 // Keeps in a register where an object of shared memory lies: the compiler would rather compute it again for every access.
 template <typename T>
 __device__ __forceinline__ T& pinned(T& object) {
-  unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&object));
-  asm volatile("" : "+r"(address));
+  unsigned address = ptx::shared_address(&object);
+  ptx::pin(address);
   T* const pointer = static_cast<T*>(__cvta_shared_to_generic(address));
   __builtin_assume(__isShared(pointer));
   return *pointer;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "../cuda.h"
-#include "../ptx.h"
 
 enum cudaError_t {
   cudaSuccess = 0,

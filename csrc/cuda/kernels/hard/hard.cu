@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "cuda/costs/hard_tile.cuh"
+#include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/tickets.cuh"
 #include "hard.h"
 #include "hard_multivariate.h"
@@ -27,7 +28,7 @@ __device__ __forceinline__ void meet(int warps) {
   if (warps == 1)
     __syncwarp();
   else
-    asm volatile("bar.sync 1, %0;" ::"r"(warps * kWarp) : "memory");
+    ptx::bar_sync(warps * kWarp);
 }
 
 // What a block's warps share.
