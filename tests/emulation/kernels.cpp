@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/hardware/assembly.cuh"
+#include "cuda/hardware/launch.cuh"
 
 namespace {
 
@@ -47,7 +48,29 @@ EXPORT void set_order(unsigned seed, int resident) { emulation::machine().set_or
 // The failure of a block of two warps.
 EXPORT const char* failure_of(int number) {
   static std::string message;
-  emulation::Launch(1, dim3(emulation::kLanes, 2)).run(kWrong[number]);
+  emulation::machine().run(1, dim3(emulation::kLanes, 2), 0, kWrong[number]);
   message = emulation::machine().take_failure();
+  return message.c_str();
+}
+
+// What another thread does between what the next launch asks for and the launch itself.
+EXPORT void before_next_launch(void (*call)()) { emulation::runtime().before_launch = call; }
+
+// Of the next question for a device, no answer but an error.
+EXPORT void fail_next_query() { emulation::runtime().failing_queries = 1; }
+
+// An error of somebody else's, which nobody has asked for yet.
+EXPORT void leave_error() { emulation::runtime().noted(cudaErrorInvalidDevice); }
+EXPORT bool has_error() { return cudaGetLastError() != cudaSuccess; }
+
+// What comes of a grid of so many blocks, in words; "" if it runs. One word counts the blocks that ran.
+EXPORT const char* launch_of(int64_t blocks_of_x, int64_t blocks_of_y, int* ran) {
+  static std::string message;
+  void (*const count)(int*) = [](int* counted) {
+    if (threadIdx.x == 0) ++*counted;
+  };
+  const cudaError_t error =
+      softdtw::launch_kernel(count, softdtw::Blocks(blocks_of_x, blocks_of_y), emulation::kLanes, 0, nullptr, ran);
+  message = error == cudaSuccess ? "" : softdtw::in_words(error);
   return message.c_str();
 }

@@ -1,16 +1,11 @@
-"""CUDA C++ of this package -> C++ for cuda.h: shared memory and launches; all else stands as it is."""
+"""CUDA C++ of this package -> C++ for cuda.h: shared memory; all else stands as it is."""
 
 import re
+
 
 def translate(text, name):
     """The text of the file `name`."""
     text = text.replace("__CUDA_ARCH__", "emulation_architecture").replace("__CUDACC__", "emulation_architecture")
-    text = _shared(text, name)
-    launch = r"([A-Za-z_]\w*(?:<[^<>;()]*>)?)\s*<<<(.*?)>>>\("
-    return re.sub(launch, r"emulation::Launch(\2).run(\1, ", text, flags=re.DOTALL)
-
-
-def _shared(text, name):
     text = re.sub(
         r"extern __shared__ (?:__align__\(\d+\) )?(\w+) (\w+)\[\];",
         r"#define \2 reinterpret_cast<\1*>(emulation::machine().dynamic_memory())",
