@@ -37,7 +37,6 @@ SHAPES = [
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_kernel_that_does_wrong_is_told_of(gpu, wrong):
-    gpu.failure_of.restype = ctypes.c_char_p
     assert gpu.failure_of(list(WRONG).index(wrong)).decode().startswith(WRONG[wrong])
 
 
@@ -62,3 +61,47 @@ def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, resident)
     assert_values_close(first[0], expected[0], torch.float32, float(dim))
     for got, wanted in zip(first[1:], expected[1:], strict=True):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_another_thread_with_less_memory_does_not_make_a_launch_fail(gpu):
+    """The most that a kernel may have is of the kernel, not of a call: somebody else's call must not lower it."""
+    large, small = ((normal(1, n, 20, seed=n).float(), normal(1, 100, 20).float()) for n in (120, 40))
+    answers = []
+
+    @ctypes.CFUNCTYPE(None)
+    def call():
+        answers.append(soft_dtw(*small, 20.0, kernel="tiled"))
+
+    gpu.before_next_launch(call)
+    answers.append(soft_dtw(*large, 20.0, kernel="tiled"))
+    for answer, series in zip(answers, (small, large), strict=True):
+        expected = numpy64(soft_dtw(*(z.double() for z in series), 20.0, kernel="cpu"))
+        assert_values_close(numpy64(answer), expected, torch.float32, 20.0)
+
+
+@pytest.mark.parametrize("blocks", [(2**31, 1), (2**32 + 1, 1), (2**32, 1), (1, 2**16), (1, 2**32 + 1)])
+def test_a_grid_with_too_many_blocks_is_an_error(gpu, blocks):
+    ran = ctypes.c_int(0)
+    message = gpu.launch_of(*map(ctypes.c_int64, blocks), ctypes.byref(ran)).decode()
+    assert ran.value == 0
+    assert "more blocks than a grid can have" in message
+    assert gpu.launch_of(ctypes.c_int64(3), ctypes.c_int64(2), ctypes.byref(ran)) == b""
+    assert ran.value == 6
+
+
+@pytest.mark.parametrize(("name", "n", "dim"), [("stencil", 40, 1), ("tiled", 200, 1), ("tiled", 200, 3), ("tiled", 40, 20)])
+def test_a_device_that_does_not_answer_is_an_error_of_that_call(gpu, name, n, dim):
+    x, y = normal(1, n, dim).float(), normal(1, 300, dim, seed=1).float()
+    gpu.fail_next_query()
+    with pytest.raises(RuntimeError, match="could not ask CUDA for the current device"):
+        soft_dtw(x, y, kernel=name)
+    assert not gpu.has_error()
+    soft_dtw(x, y, kernel=name)
+
+
+def test_an_error_from_before_a_call_is_not_the_calls(gpu):
+    x, y = normal(1, 20, 1).float(), normal(1, 30, 1, seed=1).float()
+    for name in ("diagonal", "stencil", "tiled"):
+        gpu.leave_error()
+        soft_dtw(x, y, kernel=name)
+        assert gpu.has_error()  # and stays for whose it is

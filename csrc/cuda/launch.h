@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "binding/checks.h"
+#include "cuda/hardware/device.h"
 
 namespace softdtw {
 
@@ -30,8 +31,7 @@ inline cudaStream_t current_stream(const Tensor& like) {
 }
 
 inline void check(cudaError_t error, const char* kernel, const char* direction) {
-  STD_TORCH_CHECK(
-      error == cudaSuccess, "the ", kernel, " kernel's ", direction, " pass failed: ", cudaGetErrorString(error));
+  STD_TORCH_CHECK(taken(error) == cudaSuccess, "the ", kernel, " kernel's ", direction, " pass failed: ", in_words(error));
 }
 
 }  // namespace softdtw

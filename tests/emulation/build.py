@@ -78,7 +78,7 @@ def _copy(folder, changes):
     for path in CSRC.rglob("*"):
         if path.is_dir():
             continue
-        text = path.read_text()
+        text = INSTEAD.get(path.name) or path.read_text()
         if path.relative_to(CSRC).parts[0] in ("core", "cuda"):
             text = translate(text, path.name)
         for old, new in left.pop(path.name, ()):
@@ -91,6 +91,8 @@ def _copy(folder, changes):
     assert not left, f"not there any more: {list(left)}"
 
 
+# Files of which the emulation has its own.
+INSTEAD = {"assembly.cuh": f'#pragma once\n#include "{HERE / "ptx.h"}"\n'}
 # Patterns and what takes their place, of the files that have one. Strips: the choice whether an engine gives up what
 # another one computes faster, and counts.
 STRIPS = {

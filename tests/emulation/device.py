@@ -18,6 +18,10 @@ OPS = {
         *("dtw", "dtw_backward", "dtw_from_cost", "dtw_from_cost_backward"),
     ),
 }
+FUNCTIONS = (  # of kernels.cpp
+    *("set_order", "failure_of", "launch_of"),
+    *("before_next_launch", "fail_next_query", "leave_error", "has_error"),
+)
 CAN_EMULATE = hasattr(torch.library, "get_kernel")
 
 
@@ -27,7 +31,10 @@ class EmulatedGPU:
     def __init__(self, library):
         torch.ops.load_library(library)
         functions = ctypes.CDLL(str(library))
-        self.set_order, self.failure_of = functions.set_order, functions.failure_of
+        for name in FUNCTIONS:
+            setattr(self, name, getattr(functions, name))
+        functions.has_error.restype = ctypes.c_bool
+        functions.failure_of.restype = functions.launch_of.restype = ctypes.c_char_p
 
     @contextlib.contextmanager
     def behind_the_package(self, every_op):

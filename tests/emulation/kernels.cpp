@@ -1,18 +1,23 @@
 // What tests ask of the emulated GPU.
 #include <cuda_runtime_api.h>
 
+#include "cuda/hardware/assembly.cuh"
+#include "cuda/hardware/launch.cuh"
+
 namespace {
+
+namespace ptx = softdtw::ptx;
 
 // Kernels that do wrong, by number, and the name that test_emulated_gpu.py knows them by.
 void wait_for_nobody() {
-  auto& gate = emulation::shared<emulation::Mbarrier>("gate");
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&gate));
-  if (threadIdx.x == 0 && threadIdx.y == 0) emulation::mbarrier_init(address, 1);
+  const unsigned gate = ptx::shared_address(&emulation::shared<ptx::Mbarrier>("gate"));
+  if (threadIdx.x == 0 && threadIdx.y == 0) ptx::mbarrier_init<1>(gate);
   __syncthreads();
-  for (unsigned open = 0; threadIdx.y == 1 && open == 0;) emulation::mbarrier_try(open, address, 0);
+  while (threadIdx.y == 1 && !ptx::mbarrier_try_wait(gate, 0)) {
+  }
 }
 void wait_at_a_barrier_that_others_pass() {
-  if (threadIdx.y == 1) emulation::bar_sync(2 * emulation::kLanes);
+  if (threadIdx.y == 1) ptx::bar_sync(2 * emulation::kLanes);
 }
 void part() {
   if (threadIdx.x < 7)
@@ -21,8 +26,7 @@ void part() {
     __shfl_sync(~0u, 1.0f, 0);
 }
 void use_a_gate_that_was_not_started() {
-  auto& gate = emulation::shared<emulation::Mbarrier>("gate");
-  emulation::mbarrier_arrive(static_cast<unsigned>(__cvta_generic_to_shared(&gate)));
+  ptx::mbarrier_arrive(ptx::shared_address(&emulation::shared<ptx::Mbarrier>("gate")));
 }
 void take_all_memory() {
   struct Much {
@@ -44,7 +48,29 @@ EXPORT void set_order(unsigned seed, int resident) { emulation::machine().set_or
 // The failure of a block of two warps.
 EXPORT const char* failure_of(int number) {
   static std::string message;
-  emulation::Launch(1, dim3(emulation::kLanes, 2)).run(kWrong[number]);
+  emulation::machine().run(1, dim3(emulation::kLanes, 2), 0, kWrong[number]);
   message = emulation::machine().take_failure();
+  return message.c_str();
+}
+
+// What another thread does between what the next launch asks for and the launch itself.
+EXPORT void before_next_launch(void (*call)()) { emulation::runtime().before_launch = call; }
+
+// Of the next question for a device, no answer but an error.
+EXPORT void fail_next_query() { emulation::runtime().failing_queries = 1; }
+
+// An error of somebody else's, which nobody has asked for yet.
+EXPORT void leave_error() { emulation::runtime().noted(cudaErrorInvalidDevice); }
+EXPORT bool has_error() { return cudaGetLastError() != cudaSuccess; }
+
+// What comes of a grid of so many blocks, in words; "" if it runs. One word counts the blocks that ran.
+EXPORT const char* launch_of(int64_t blocks_of_x, int64_t blocks_of_y, int* ran) {
+  static std::string message;
+  void (*const count)(int*) = [](int* counted) {
+    if (threadIdx.x == 0) ++*counted;
+  };
+  const cudaError_t error =
+      softdtw::launch_kernel(count, softdtw::Blocks(blocks_of_x, blocks_of_y), emulation::kLanes, 0, nullptr, ran);
+  message = error == cudaSuccess ? "" : softdtw::in_words(error);
   return message.c_str();
 }

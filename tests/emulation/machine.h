@@ -1,6 +1,6 @@
 // A GPU on the host, for results and not for speed: grids of blocks of warps of 32 lanes. Lanes are coroutines of one thread that
-// meet in every function of the whole warp. A lane that waits lets others go on, and which warp is next is drawn by lot, so every
-// seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
+// meet in every function of the whole warp. A lane that waits lets others go on. Which warp is next and the order of its lanes are
+// drawn by lot, so every seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
 #pragma once
 
 #include <setjmp.h>
@@ -148,6 +148,10 @@ class Machine {
     for (const Copy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
     copies.clear();
   }
+  unsigned draw() {
+    lot_ = lot_ * 1664525u + 1013904223u;
+    return lot_ >> 8;
+  }
   int lane() const { return lane_; }
   char* dynamic_memory() const { return warp_->slot->memory; }
   // The block's object of a declaration.
@@ -181,7 +185,7 @@ class Machine {
   struct Warp {
     Lane lanes[kLanes];
     uint64_t words[2][kLanes];
-    int met, alive, number, first_lane;
+    int met, alive, number, first_lane, stride;  // the last two: the order of its lanes, of an odd stride
     const char* function;
     Slot* slot;
   };
@@ -212,6 +216,7 @@ class Machine {
       warp.slot = &slot;
       warp.number = i;
       warp.met = warp.alive = warp.first_lane = 0;
+      warp.stride = 1;
       warp.function = nullptr;
       for (int lane = 0; lane < kLanes; ++lane) {
         Lane& each = warp.lanes[lane];
@@ -240,9 +245,10 @@ class Machine {
 
   // The first of the warp's lanes that can go on, at `place` or behind it in their order; kLanes if none can.
   static int next_ready(const Warp& warp, int place) {
-    while (place < kLanes && warp.lanes[(warp.first_lane + place) % kLanes].state > kReady) ++place;
+    while (place < kLanes && warp.lanes[lane_at(warp, place)].state > kReady) ++place;
     return place;
   }
+  static int lane_at(const Warp& warp, int place) { return (warp.first_lane + place * warp.stride) % kLanes; }
   static bool release_met(Warp& warp) {
     if (warp.met == 0 || warp.met < warp.alive) return false;
     for (Lane& lane : warp.lanes)
@@ -281,7 +287,7 @@ class Machine {
   // To the warp's next lane that can go on, or else to some warp. One that only yields lets other warps on after the last lane.
   [[noreturn]] void pass_on(bool around) {
     Warp& warp = *warp_;
-    int place = next_ready(warp, (lane_ - warp.first_lane + kLanes) % kLanes + 1);
+    int place = next_ready(warp, place_ + 1);
     if (place == kLanes && around) place = next_ready(warp, 0);
     if (place < kLanes) resume(warp, place);
     go_on();
@@ -291,15 +297,18 @@ class Machine {
     for (size_t i = 0; i < warps_.size(); ++i) begin(*warps_[(first + i) % warps_.size()]);
     fail("all threads wait for each other");
   }
-  // Lanes go on in their order, which begins somewhere. Returns if none can.
+  // Lanes go on in an order that is drawn anew. Returns if none can.
   void begin(Warp& warp) {
-    warp.first_lane = draw() % kLanes;
+    const unsigned lot = draw();
+    warp.first_lane = lot % kLanes;
+    warp.stride = lot / kLanes % kLanes | 1;
     const int place = next_ready(warp, 0);
     if (place < kLanes) resume(warp, place);
   }
   [[noreturn]] void resume(Warp& warp, int place) {
-    const int lane = (warp.first_lane + place) % kLanes;
+    const int lane = lane_at(warp, place);
     warp_ = &warp;
+    place_ = place;
     lane_ = lane;
     blockIdx = warp.slot->index;
     const unsigned thread = warp.number * kLanes + lane;
@@ -311,13 +320,8 @@ class Machine {
     }
     _longjmp(next.place, 1);
   }
-  unsigned draw() {
-    lot_ = lot_ * 1664525u + 1013904223u;
-    return lot_ >> 8;
-  }
-
   unsigned seed_ = 0, lot_ = 0, next_block_ = 0;
-  int resident_ = 2, threads_ = 0, lane_ = 0, yields_ = 0;
+  int resident_ = 2, threads_ = 0, lane_ = 0, place_ = 0, yields_ = 0;
   size_t dynamic_bytes_ = 0;
   std::function<void()> kernel_;
   std::string failure_;
@@ -335,17 +339,5 @@ template <class T>
 T& shared(const char* declaration) {
   return *static_cast<T*>(machine().shared(declaration, sizeof(T)));
 }
-
-// kernel<<<grid, block, bytes, stream>>>(...)
-struct Launch {
-  dim3 grid, block;
-  size_t bytes;
-
-  Launch(dim3 grid_, dim3 block_, size_t bytes_ = 0, const void* = nullptr) : grid(grid_), block(block_), bytes(bytes_) {}
-  template <class Kernel, class... Arguments>
-  void run(Kernel kernel, const Arguments&... arguments) const {
-    machine().run(grid, block, bytes, [&] { kernel(arguments...); });
-  }
-};
 
 }  // namespace emulation

@@ -169,18 +169,14 @@ struct DenseTile {
 // The lesser and the greater of two numbers; NaN if one is NaN.
 __device__ __forceinline__ float lesser(float a, float b) {
 #if __CUDA_ARCH__ >= 800
-  float r;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
+  return ptx::min_nan(a, b);
 #else
   return a <= b || a != a ? a : b;
 #endif
 }
 __device__ __forceinline__ float greater(float a, float b) {
 #if __CUDA_ARCH__ >= 800
-  float r;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
+  return ptx::max_nan(a, b);
 #else
   return a >= b || a != a ? a : b;
 #endif

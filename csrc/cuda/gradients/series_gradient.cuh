@@ -5,6 +5,7 @@
 // slices of 16 through shared memory. Differences are taken before they are multiplied, so nothing cancels where x is near y.
 #pragma once
 
+#include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 
 namespace softdtw {
@@ -79,14 +80,16 @@ template <typename T>
 cudaError_t launch_series_gradients(
     const Problem<T>& problem, const Gradient<T>& gradient, const T* table, cudaStream_t stream) {
   const auto blocks = [&](int64_t length) {
-    return static_cast<unsigned>(
-        problem.batch * ((length + kProductTile - 1) / kProductTile) * ((problem.dim + kProductTile - 1) / kProductTile));
+    return problem.batch * ((length + kProductTile - 1) / kProductTile) * ((problem.dim + kProductTile - 1) / kProductTile);
   };
+  cudaError_t error = cudaSuccess;
   if (gradient.x.data != nullptr)
-    series_gradient<true, T><<<blocks(problem.n), kProductThreads, 0, stream>>>(problem, gradient, table);
-  if (gradient.y.data != nullptr)
-    series_gradient<false, T><<<blocks(problem.m), kProductThreads, 0, stream>>>(problem, gradient, table);
-  return cudaGetLastError();
+    error =
+        launch_kernel(series_gradient<true, T>, blocks(problem.n), kProductThreads, 0, stream, problem, gradient, table);
+  if (error == cudaSuccess && gradient.y.data != nullptr)
+    error =
+        launch_kernel(series_gradient<false, T>, blocks(problem.m), kProductThreads, 0, stream, problem, gradient, table);
+  return error;
 }
 
 }  // namespace softdtw

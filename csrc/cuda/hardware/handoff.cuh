@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "assembly.cuh"
+
 namespace softdtw {
 
 using Progress = unsigned long long;
@@ -18,30 +20,19 @@ __device__ __forceinline__ Progress progress_of(int round, int chunks) {
   return (static_cast<Progress>(round) << 32) | static_cast<unsigned>(chunks);
 }
 
-// kNear: to warps of the same block, through a word in shared memory. Atomic, so that racecheck can tell it from an unordered
-// access.
+// kNear: to warps of the same block, through a word in shared memory.
 template <bool kNear>
 __device__ __forceinline__ void publish(Progress* word, Progress progress) {
   if (kNear)
-    asm volatile("{ .reg .b64 before; atom.release.cta.shared.exch.b64 before, [%0], %1; }" ::"r"(
-                     static_cast<unsigned>(__cvta_generic_to_shared(word))),
-                 "l"(progress)
-                 : "memory");
+    ptx::store_release_block(ptx::shared_address(word), progress);
   else
-    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(progress) : "memory");
+    ptx::store_release_gpu(word, progress);
 }
 
 template <bool kNear>
 __device__ __forceinline__ Progress look_at(const Progress* word) {
-  Progress seen;
-  if (kNear)
-    asm volatile("atom.acquire.cta.shared.cas.b64 %0, [%1], 0, 0;"
-                 : "=l"(seen)
-                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(word)))
-                 : "memory");
-  else
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(word) : "memory");
-  return seen;
+  if (kNear) return ptx::load_acquire_block(ptx::shared_address(word));
+  return ptx::load_acquire_gpu(word);
 }
 
 // One neighbour of a strip in the order of the sweep, in the same block or in another.

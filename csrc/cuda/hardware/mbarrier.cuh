@@ -12,34 +12,16 @@ template <int kArrivals>
 struct Gate {
   unsigned long long word;
 
-  __device__ __forceinline__ unsigned address() const { return static_cast<unsigned>(__cvta_generic_to_shared(&word)); }
+  __device__ __forceinline__ unsigned address() const { return ptx::shared_address(&word); }
 #if __CUDA_ARCH__ >= 800
-  __device__ __forceinline__ void start() {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "n"(kArrivals) : "memory");
-  }
+  __device__ __forceinline__ void start() { ptx::mbarrier_init<kArrivals>(address()); }
   // So that it can be started again.
-  __device__ __forceinline__ void stop() { asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(address()) : "memory"); }
-  __device__ __forceinline__ void arrive() {
-    asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
-  }
-  __device__ __forceinline__ bool is_open(int phase) const {
-    unsigned open;
-    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(open)
-                 : "r"(address()), "r"(phase & 1)
-                 : "memory");
-    return open != 0;
-  }
+  __device__ __forceinline__ void stop() { ptx::mbarrier_inval(address()); }
+  __device__ __forceinline__ void arrive() { ptx::mbarrier_arrive(address()); }
+  __device__ __forceinline__ bool is_open(int phase) const { return ptx::mbarrier_test_wait(address(), phase & 1); }
 #if __CUDA_ARCH__ >= 900
   // The same, after a while in which it might open.
-  __device__ __forceinline__ bool opens(int phase) const {
-    unsigned open;
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(open)
-                 : "r"(address()), "r"(phase & 1)
-                 : "memory");
-    return open != 0;
-  }
+  __device__ __forceinline__ bool opens(int phase) const { return ptx::mbarrier_try_wait(address(), phase & 1); }
 #else
   __device__ __forceinline__ bool opens(int phase) const { return is_open(phase); }
 #endif

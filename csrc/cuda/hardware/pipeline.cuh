@@ -9,8 +9,8 @@ namespace softdtw {
 // Keeps in a register where an object of shared memory lies: the compiler would rather compute it again for every access.
 template <typename T>
 __device__ __forceinline__ T& pinned(T& object) {
-  unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(&object));
-  asm volatile("" : "+r"(address));
+  unsigned address = ptx::shared_address(&object);
+  ptx::pin(address);
   T* const pointer = static_cast<T*>(__cvta_shared_to_generic(address));
   __builtin_assume(__isShared(pointer));
   return *pointer;
@@ -47,9 +47,10 @@ struct Ring {
     filled[item % kSlots].wait(item / kSlots);
     return items[item % kSlots];
   }
-  // The same, of which the lane has seen before that it is there, or not.
+  // The same, of which the lane has seen before that it is there, or not: lanes that differ in it meet behind the wait.
   __device__ __forceinline__ const Item& await(unsigned item, bool is_there) const {
-    if (!is_there) filled[item % kSlots].wait(item / kSlots);
+    while (!is_there) is_there = filled[item % kSlots].opens(item / kSlots);
+    __syncwarp();
     return items[item % kSlots];
   }
   __device__ __forceinline__ bool is_there(unsigned item) const { return filled[item % kSlots].is_open(item / kSlots); }

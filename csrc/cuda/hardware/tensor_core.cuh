@@ -59,9 +59,7 @@ __device__ __forceinline__ void add_term(Sums& sum, const Left (&left)[4], const
   const auto b = [&](int j) {
     return __float_as_uint(kTerm == 3 ? right[j].rest : kTerm == 1 ? Factor::cut_off(right[j].low) : right[j].high);
   };
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a(0)), "r"(a(1)), "r"(a(2)), "r"(a(3)), "r"(b(0)), "r"(b(1)));
+  ptx::mma_m16n8k8_tf32(sum, a(0), a(1), a(2), a(3), b(0), b(1));
 #else
   if (kTerm > 0) return;
   const int group = threadIdx.x / 4, member = threadIdx.x % 4;

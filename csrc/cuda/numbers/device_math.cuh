@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/recurrence.h"
+#include "cuda/hardware/assembly.cuh"
 
 namespace softdtw {
 
@@ -13,22 +14,10 @@ struct DeviceMath;
 
 template <>
 struct DeviceMath<float> {
-  __device__ static __forceinline__ float exp2(float a) {
-    float r;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-  }
+  __device__ static __forceinline__ float exp2(float a) { return ptx::ex2_approx(a); }
   __device__ static __forceinline__ float power(float whole) { return exp2(whole); }
-  __device__ static __forceinline__ float log2(float a) {
-    float r;
-    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-  }
-  __device__ static __forceinline__ float rough_reciprocal(float a) {
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-  }
+  __device__ static __forceinline__ float log2(float a) { return ptx::lg2_approx(a); }
+  __device__ static __forceinline__ float rough_reciprocal(float a) { return ptx::rcp_approx(a); }
   // One Newton step after the approximation.
   __device__ static __forceinline__ float reciprocal(float a) {
     const float r = rough_reciprocal(a);
@@ -39,11 +28,7 @@ struct DeviceMath<float> {
     const float inverse = rough_reciprocal(by), x = a * inverse, y = b * inverse;
     return {fmaf(fmaf(-x, by, a), inverse, x), fmaf(fmaf(-y, by, b), inverse, y)};
   }
-  __device__ static __forceinline__ float sqrt(float a) {
-    float r;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-  }
+  __device__ static __forceinline__ float sqrt(float a) { return ptx::sqrt_approx(a); }
   __device__ static __forceinline__ float round(float a) { return rintf(a); }
   __device__ static __forceinline__ float min(float a, float b) { return fminf(a, b); }
   __device__ static __forceinline__ float max(float a, float b) { return fmaxf(a, b); }

@@ -52,7 +52,7 @@ __device__ __forceinline__ int strips_of(const Extent& extent) {
 }
 
 // Keeps a number in its register: the compiler would rather compute it again in every chunk.
-__device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
+__device__ __forceinline__ void pin(int& number) { ptx::pin(number); }
 
 template <class S>
 struct Place;

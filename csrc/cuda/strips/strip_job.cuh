@@ -43,7 +43,7 @@ struct BackwardStrip : Watchers {
 // Brings a snapshot into L2, ahead of its use.
 template <class S>
 __device__ __forceinline__ void prefetch(const char* snapshot, int lane) {
-  if (lane * 128 < Snapshot<S>::kBytes) asm volatile("prefetch.global.L2 [%0];" ::"l"(snapshot + lane * 128));
+  if (lane * 128 < Snapshot<S>::kBytes) ptx::prefetch_to_l2(snapshot + lane * 128);
 }
 
 // Dynamic shared memory: what backward keeps of a stage, a part of it for every warp.

@@ -2,19 +2,25 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "../cuda.h"
-#include "../ptx.h"
 
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDevice = 101,
   cudaErrorLaunchFailure = 719,
+  cudaErrorApiFailureBase = 10000,
 };
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
   cudaDevAttrSingleToDoublePrecisionPerfRatio = 87,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
@@ -29,35 +35,92 @@ struct cudaFuncAttributes {
 };
 using cudaStream_t = void*;
 
-inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+namespace emulation {
+
+constexpr int kBlockBytes = 227 << 10, kBytesUnasked = 48 << 10;  // of a block's shared memory
+
+// What the process has asked for and what it would be told: CUDA keeps the last error until somebody takes it.
+struct Runtime {
+  cudaError_t last = cudaSuccess;
+  int failing_queries = 0;                        // so many questions for a device are not answered
+  std::map<const void*, int> most_dynamic_bytes;  // of a kernel
+  std::function<void()> before_launch = [] {};    // what another thread does just then, once
+
+  cudaError_t noted(cudaError_t error) {
+    if (error != cudaSuccess) last = error;
+    return error;
+  }
+  cudaError_t answer() { return noted(failing_queries > 0 ? (--failing_queries, cudaErrorInvalidDevice) : cudaSuccess); }
+};
+inline Runtime& runtime() {
+  static Runtime runtime;
+  return runtime;
+}
+
+template <class... Parameters, size_t... kIndices>
+void call(void (*kernel)(Parameters...), void** arguments, std::index_sequence<kIndices...>) {
+  kernel(*static_cast<Parameters*>(arguments[kIndices])...);
+}
+
+}  // namespace emulation
+
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, emulation::runtime().answer(); }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
-      return *value = 132, cudaSuccess;
+      *value = 132;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = 9;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      return *value = 228 << 10, cudaSuccess;
+      *value = 228 << 10;
+      break;
     case cudaDevAttrSingleToDoublePrecisionPerfRatio:
-      return *value = 2, cudaSuccess;
+      *value = 2;
+      break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return *value = 227 << 10, cudaSuccess;
+      *value = emulation::kBlockBytes;
+      break;
+    default:
+      return emulation::runtime().noted(cudaErrorInvalidValue);
   }
-  return cudaErrorInvalidValue;
+  return emulation::runtime().answer();
 }
 template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) {
+cudaError_t cudaFuncSetAttribute(Kernel kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || value > emulation::kBlockBytes) return emulation::runtime().noted(cudaErrorInvalidValue);
+  emulation::runtime().most_dynamic_bytes[reinterpret_cast<const void*>(kernel)] = value;
   return cudaSuccess;
 }
 template <class Kernel>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel) {
   return cudaSuccess;
 }
-// Launches have come to their end when they return, or failed.
-inline cudaError_t cudaGetLastError() {
-  return emulation::machine().failure().empty() ? cudaSuccess : cudaErrorLaunchFailure;
+// Returns when the grid has come to its end, or failed.
+template <class... Parameters>
+cudaError_t cudaLaunchKernel(
+    void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, size_t bytes, cudaStream_t) {
+  emulation::Runtime& runtime = emulation::runtime();
+  std::exchange(runtime.before_launch, [] {})();
+  if (grid.x == 0 || grid.x > INT32_MAX || grid.y == 0 || grid.y > 65535)
+    return runtime.noted(cudaErrorInvalidConfiguration);
+  const auto allowed = runtime.most_dynamic_bytes.find(reinterpret_cast<const void*>(kernel));
+  const int most = allowed == runtime.most_dynamic_bytes.end() ? 0 : allowed->second;
+  if (bytes > static_cast<size_t>(std::max(most, emulation::kBytesUnasked))) return runtime.noted(cudaErrorInvalidValue);
+  emulation::machine().run(
+      grid, block, bytes, [&] { emulation::call(kernel, arguments, std::index_sequence_for<Parameters...>()); });
+  return runtime.noted(emulation::machine().failure().empty() ? cudaSuccess : cudaErrorLaunchFailure);
 }
+inline cudaError_t cudaGetLastError() { return std::exchange(emulation::runtime().last, cudaSuccess); }
 inline const char* cudaGetErrorString(cudaError_t error) {
   static std::string message;
-  message = error == cudaErrorLaunchFailure ? emulation::machine().take_failure() : "invalid value or configuration";
+  message = error == cudaErrorLaunchFailure ? emulation::machine().take_failure()
+                                            : "CUDA's error " + std::to_string(static_cast<int>(error));
   return message.c_str();
 }
 inline cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {

@@ -11,6 +11,7 @@
 
 #include "bidirectional_backward.cuh"
 #include "bidirectional_forward.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/tickets.cuh"
 
 namespace softdtw {
@@ -184,12 +185,6 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
 
 MeetingSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&value, which, device);
-  return value;
-}
-
 // Of a block, beside what it declares.
 constexpr int kForwardBytes = kMostStrips * sizeof(PricedRing), kBackwardBytes = kBackwardTeams * sizeof(MeetingStages);
 constexpr int kDeclaredBytes = 6 * 1024;
@@ -212,14 +207,10 @@ template <class Kernel, class... Arguments>
 cudaError_t launch(
     Kernel kernel, const Problem<float>& problem, int strips, int warps, size_t bytes, void* scratch, cudaStream_t stream,
     const Arguments&... arguments) {
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (error != cudaSuccess) return error;
   const int64_t groups = groups_of(problem, strips);
   const Tickets tickets(scratch, 2 * problem.batch, groups);
-  const unsigned blocks = static_cast<unsigned>(blocks_of(problem, strips));
-  kernel<<<blocks, dim3(kWarp, warps), bytes, stream>>>(problem, arguments..., tickets, groups);
-  return cudaGetLastError();
+  return launch_kernel(
+      kernel, blocks_of(problem, strips), dim3(kWarp, warps), bytes, stream, problem, arguments..., tickets, groups);
 }
 
 constexpr int64_t kNarrowest = 256, kShortest = 128;
@@ -237,9 +228,9 @@ bool Meeting::applies(const Problem<float>& problem, int rows_per_thread) {
 
 bool Meeting::pays(const Problem<float>& problem, int rows_per_thread, bool keeps) {
   if (!applies(problem, rows_per_thread)) return false;
-  if (attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) < kBackwardBytes + kDeclaredBytes) return false;
+  if (current_device().block_bytes < kBackwardBytes + kDeclaredBytes) return false;
   const int64_t turns = sizes_of(problem).strips < kLongChain ? 1 : keeps ? kMostTurnsOfGradients : kMostTurns;
-  return blocks_of(problem, kMostStrips) <= turns * attribute(cudaDevAttrMultiProcessorCount);
+  return blocks_of(problem, kMostStrips) <= turns * current_device().processors;
 }
 
 int64_t Meeting::saved_bytes(const Problem<float>& problem) {
@@ -253,7 +244,7 @@ int64_t Meeting::forward_scratch_bytes(const Problem<float>& problem, bool save)
 cudaError_t Meeting::forward(const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
   const bool keeps = saved != nullptr;
   const MeetingMemory memory(sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
-  const bool all_fit = blocks_of(problem, kPricers) <= attribute(cudaDevAttrMultiProcessorCount);
+  const bool all_fit = blocks_of(problem, kPricers) <= current_device().processors;
   const int strips = all_fit ? kPricers : kMostStrips;
   cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
   if (error != cudaSuccess) return error;
@@ -261,8 +252,7 @@ cudaError_t Meeting::forward(const Problem<float>& problem, float* value, void* 
       meeting_forward, problem, strips, strips + kPricers + kCarriers, strips * sizeof(PricedRing), scratch, stream,
       memory);
   if (error != cudaSuccess) return error;
-  meeting_value<<<static_cast<unsigned>(problem.batch), kCutThreads, 0, stream>>>(problem, memory, value);
-  return cudaGetLastError();
+  return launch_kernel(meeting_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
 }
 
 int64_t Meeting::backward_scratch_bytes(const Problem<float>& problem) {
@@ -280,9 +270,8 @@ cudaError_t Meeting::backward(
   CutShares* const shares = reinterpret_cast<CutShares*>(flows + 2 * problem.batch * sizes_of(problem).chunks);
   cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
   if (error != cudaSuccess) return error;
-  const dim3 blocks(static_cast<unsigned>(problem.batch), StatesAtCut::tiles_of(sizes_of(problem)));
-  meeting_cut<<<blocks, kCutThreads, 0, stream>>>(problem, gradient, memory, cuts, shares);
-  error = cudaGetLastError();
+  const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes_of(problem)));
+  error = launch_kernel(meeting_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
   if (error != cudaSuccess) return error;
   return launch(
       meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,

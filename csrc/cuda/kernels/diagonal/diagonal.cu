@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
 // without a gap, so neighbours on a diagonal are neighbours in memory. Saved for backward are the three weights of every
 // cell, each a table of its own; costs and entries live for three diagonals only.
+#include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 #include "cuda/select/variant.h"
 #include "diagonals.cuh"
@@ -193,9 +194,9 @@ unsigned threads_for(const Problem<T>& problem) {
 
 template <typename T>
 cudaError_t forward(const Problem<T>& problem, int, T* value, void* saved, void* scratch, cudaStream_t stream) {
-  diagonal_forward<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
-      problem, value, static_cast<T*>(saved), static_cast<Entry<double>*>(scratch), cells_of(problem));
-  return cudaGetLastError();
+  return launch_kernel(
+      diagonal_forward<T>, problem.batch, threads_for(problem), 0, stream, problem, value, static_cast<T*>(saved),
+      static_cast<Entry<double>*>(scratch), cells_of(problem));
 }
 
 template <typename T>
@@ -204,24 +205,22 @@ cudaError_t backward(
   const int64_t cells = cells_of(problem);
   int64_t* starts = static_cast<int64_t*>(scratch);
   T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
-  diagonal_alignment<T><<<static_cast<unsigned>(problem.batch), threads_for(problem), 0, stream>>>(
-      problem, static_cast<const T*>(saved), alignment, starts, cells);
-  const auto blocks = [&](int64_t length) {
-    return static_cast<unsigned>(problem.batch * ((length + kGradientThreads - 1) / kGradientThreads));
+  cudaError_t error = launch_kernel(
+      diagonal_alignment<T>, problem.batch, threads_for(problem), 0, stream, problem, static_cast<const T*>(saved),
+      alignment, starts, cells);
+  const auto run = [&](auto kernel, int64_t blocks) {
+    if (error == cudaSuccess)
+      error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
   };
-  if (gradient.x.data != nullptr)
-    diagonal_series_gradient<true, T>
-        <<<blocks(problem.n), kGradientThreads, 0, stream>>>(problem, gradient, alignment, starts, cells);
-  if (gradient.y.data != nullptr)
-    diagonal_series_gradient<false, T>
-        <<<blocks(problem.m), kGradientThreads, 0, stream>>>(problem, gradient, alignment, starts, cells);
+  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
+  if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
+  if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
   if (gradient.cost.data != nullptr) {
     const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
     const int64_t most = int64_t{1} << 20;
-    diagonal_cost_gradient<T><<<static_cast<unsigned>(wanted < most ? wanted : most), kGradientThreads, 0, stream>>>(
-        problem, gradient, alignment, starts, cells);
+    run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
   }
-  return cudaGetLastError();
+  return error;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from its first row on, and follows diagonal d - 1
 // without a gap. Kept between the two sweeps are the shares of every cell, each in a table of its own, and the mean over its
 // predecessors; entries, R's derivatives and flows live for three diagonals only, by row.
+#include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 #include "diagonals.cuh"
 #include "tangent_kernels.h"
@@ -164,9 +165,9 @@ cudaError_t tangent_sweeps(const Problem<T>& problem, const Tangents<T>& tangent
   const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
   int threads = 32;
   while (threads < kMostThreads && threads < widest) threads *= 2;
-  sweeps<T, kDirections><<<static_cast<unsigned>(problem.batch), threads, 0, stream>>>(
-      problem, tangents, static_cast<char*>(scratch), cells_of(problem));
-  return cudaGetLastError();
+  return launch_kernel(
+      sweeps<T, kDirections>, problem.batch, threads, 0, stream, problem, tangents, static_cast<char*>(scratch),
+      cells_of(problem));
 }
 
 #define SOFTDTW_INSTANTIATE(T, kDirections)                                  \

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/pair_status.cuh"
 #include "extended_range_strip.cuh"
@@ -38,11 +39,7 @@ struct RobustEngine {
 };
 
 // Whether float64 is fast enough on the current device for the engines that use it.
-inline bool float64_is_fast() {
-  int device = 0, ratio = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio, device) == cudaSuccess && ratio <= 2;
-}
+inline bool float64_is_fast() { return current_device().has_fast_float64(); }
 
 constexpr int64_t kRowsOfRejected = 1024;
 
@@ -95,13 +92,7 @@ cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launc
 template <class Kernel, class... Arguments>
 cudaError_t launch(
     Kernel kernel, int64_t blocks, int warps, int bytes_per_warp, cudaStream_t stream, const Arguments&... arguments) {
-  const int bytes = warps * bytes_per_warp;
-  if (bytes > 40 * 1024) {  // with the static part more than what needs no permission
-    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (error != cudaSuccess) return error;
-  }
-  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments...);
-  return cudaGetLastError();
+  return launch_kernel(kernel, blocks, dim3(kWarp, warps), warps * bytes_per_warp, stream, arguments...);
 }
 
 // The answer for lengths out of range, which only the device can see.

@@ -11,6 +11,8 @@
 #include <type_traits>
 
 #include "cuda/costs/hard_tile.cuh"
+#include "cuda/hardware/assembly.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/tickets.cuh"
 #include "hard.h"
 #include "hard_multivariate.h"
@@ -27,7 +29,7 @@ __device__ __forceinline__ void meet(int warps) {
   if (warps == 1)
     __syncwarp();
   else
-    asm volatile("bar.sync 1, %0;" ::"r"(warps * kWarp) : "memory");
+    ptx::bar_sync(warps * kWarp);
 }
 
 // What a block's warps share.
@@ -114,14 +116,6 @@ __global__ void __launch_bounds__(kGradientThreads)
     path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kGradientThreads);
 }
 
-// Multiprocessors of the current device.
-int processors() {
-  int device = 0, count = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess &&
-                     cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) == cudaSuccess;
-  return known ? count : 1;
-}
-
 constexpr int kTallRows = 16;  // of a lane: for values of many pairs of one dimension
 
 // Rows of a lane. Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have
@@ -136,7 +130,7 @@ int rows_for(const Problem<T>& problem, bool with_path) {
   // Instructions of a column: four a cell, and those of its own.
   constexpr int kOfCell = 4, kOfColumn = 12;
   const bool is_cheaper = tall * (kTallRows * kOfCell + kOfColumn) < low * (4 * kOfCell + kOfColumn);
-  return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * processors() ? kTallRows : 4;
+  return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * current_device().processors ? kTallRows : 4;
 }
 
 // Calls f with a null pointer of the tile's type (hard_tile.cuh): what a problem's costs and its rows ask for. Longer chunks are
@@ -194,12 +188,9 @@ struct Hard {
     const Sizes<S> sizes(problem);
     const Layout at = layout(problem, sizes, kPath);
     const int64_t blocks = at.groups * problem.batch;
-    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const bool has_groups = at.groups > 1;
-    if (has_groups) {
-      const cudaError_t error = cudaMemsetAsync(scratch, 0, at.tickets, stream);
-      if (error != cudaSuccess) return error;
-    }
+    cudaError_t error = has_groups ? cudaMemsetAsync(scratch, 0, at.tickets, stream) : cudaSuccess;
+    if (error != cudaSuccess) return error;
     const Tickets tickets(scratch, problem.batch, at.groups);
     StepTable<S> table;
     table.words = reinterpret_cast<unsigned*>(scratch + at.steps);
@@ -208,8 +199,9 @@ struct Hard {
     int* const ends = reinterpret_cast<int*>(scratch + at.ends);
     const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(scratch + at.edges), sizes.groups};
     const auto run = [&](auto kernel, int carriers) {
-      kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, at.warps + carriers), 0, stream>>>(
-          problem, open_ends, value, rows, table, ends, tickets, static_cast<int>(at.groups));
+      error = launch_kernel(
+          kernel, blocks, dim3(kWarp, at.warps + carriers), 0, stream, problem, open_ends, value, rows, table, ends,
+          tickets, static_cast<int>(at.groups));
     };
     if (!has_groups) {
       run(hard_forward_kernel<kPath, false, S, Tile>, 0);
@@ -217,8 +209,9 @@ struct Hard {
       run(hard_forward_kernel<kPath, true, S, Tile>, kCarriers);
     }
     if constexpr (kPath)
-      hard_path_kernel<S><<<static_cast<unsigned>(problem.batch), kWarp, 0, stream>>>(problem, value, table, ends, spans);
-    return cudaGetLastError();
+      if (error == cudaSuccess)
+        error = launch_kernel(hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, table, ends, spans);
+    return error;
   }
 
   static cudaError_t forward(
@@ -254,18 +247,15 @@ cudaError_t hard_forward(
 
 template <typename T>
 cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& gradient, cudaStream_t stream) {
-  const auto blocks = [&](int64_t length) {
-    return static_cast<unsigned>(problem.batch * ((length + kGradientThreads - 1) / kGradientThreads));
+  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
+  cudaError_t error = cudaSuccess;
+  const auto run = [&](auto kernel, int64_t blocks) {
+    if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient);
   };
-  if (gradient.x.data != nullptr)
-    hard_series_gradient<true, T><<<blocks(problem.n), kGradientThreads, 0, stream>>>(problem, gradient);
-  if (gradient.y.data != nullptr)
-    hard_series_gradient<false, T><<<blocks(problem.m), kGradientThreads, 0, stream>>>(problem, gradient);
-  if (gradient.cost.data != nullptr) {
-    const int64_t rows = std::min(problem.batch * problem.n, int64_t{1} << 20);
-    hard_cost_gradient<T><<<static_cast<unsigned>(rows), kGradientThreads, 0, stream>>>(problem, gradient);
-  }
-  return cudaGetLastError();
+  if (gradient.x.data != nullptr) run(hard_series_gradient<true, T>, blocks(problem.n));
+  if (gradient.y.data != nullptr) run(hard_series_gradient<false, T>, blocks(problem.m));
+  if (gradient.cost.data != nullptr) run(hard_cost_gradient<T>, std::min(problem.batch * problem.n, int64_t{1} << 20));
+  return error;
 }
 
 template int64_t hard_scratch_bytes<float>(const Problem<float>&, bool);

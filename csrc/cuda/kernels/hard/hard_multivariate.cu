@@ -105,8 +105,7 @@ cudaError_t HardProducts::forward(
   const cudaError_t error =
       launch_product_forward<false>(problem, HardProductSweep<true>{open_ends, value, rows, table, ends}, scratch, stream);
   if (error != cudaSuccess) return error;
-  hard_path_kernel<S><<<static_cast<unsigned>(problem.batch), kWarp, 0, stream>>>(problem, value, table, ends, spans);
-  return cudaGetLastError();
+  return launch_kernel(hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, table, ends, spans);
 }
 
 }  // namespace softdtw

@@ -2,6 +2,7 @@
 // pairs if they are short (warp_pair.cuh).
 #include "linear_domain.h"
 
+#include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_window.cuh"
 #include "linear_domain_forward.cuh"
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
   Verdict verdict = Verdict::kRejected;
   if (level_forward<T, kRows>(problem, layout, first_pair, memory, value, saved, stride)) verdict = Verdict::kAccepted;
   if constexpr (sizeof(T) == 4) {
+    __syncwarp();  // the next engine writes its columns over those that this one has read
     const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair), wanted = verdict == Verdict::kRejected;
     if (steep_forward<kRows>(problem, layout, first_pair, exists && wanted, memory, value, saved, stride))
       verdict = Verdict::kSteep;
@@ -96,13 +98,7 @@ cudaError_t launch(
     Kernel kernel, const Problem<T>& problem, const LevelLayout& layout, int pairs, size_t bytes_of_warp,
     cudaStream_t stream, const Arguments&... arguments) {
   const size_t bytes = bytes_of_warp + pairs * layout.window() * sizeof(T);
-  if (bytes > 48 * 1024) {
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    if (error != cudaSuccess) return error;
-  }
-  kernel<<<static_cast<unsigned>((problem.batch + pairs - 1) / pairs), kWarp, bytes, stream>>>(arguments...);
-  return cudaGetLastError();
+  return launch_kernel(kernel, (problem.batch + pairs - 1) / pairs, kWarp, bytes, stream, arguments...);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 // together has to fit the instruction cache that a multiprocessor has, or they wait for it more than for anything else.
 #include "cuda/gradients/multivariate_dx.cuh"
 #include "cuda/gradients/multivariate_dy.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/tickets.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "multivariate.h"
@@ -240,9 +241,7 @@ cudaError_t Products::backward(
     return cudaErrorInvalidValue;
   constexpr int kThreads = 256;
   const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
-  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-  add_tables<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(dy.data, other_dy, count);
-  return cudaGetLastError();
+  return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
 }  // namespace softdtw

@@ -16,6 +16,7 @@
 
 #include "cuda/costs/multivariate_costs.cuh"
 #include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/tickets.cuh"
 #include "multivariate.h"
 
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     const HeldRows held(costs_rings + block_strips, own, held_blocks);
     StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
-    const int begin = costs.first_own(-kEarlyBatches, 1);
+    const int begin = costs.first_own(costs.kFirstBatch, 1);
     costs.fetch(begin);
     for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
       // The chunk that left the slot's last batch behind.
@@ -110,10 +111,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
 template <class Block>
 int strips_of_block(int64_t strips) {
   constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Costs);  // kOwnBytes: beside what strips have
-  int device = 0, bytes = 0;
-  if (cudaGetDevice(&device) == cudaSuccess)
-    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  const int most = std::clamp((bytes - kOwnBytes) / kStripBytes, 1, Block::kStrips);
+  const int most = std::clamp((current_device().block_bytes - kOwnBytes) / kStripBytes, 1, Block::kStrips);
   return static_cast<int>(std::min<int64_t>(most, strips));
 }
 inline int64_t product_groups(const Sizes<ProductShape>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
@@ -135,15 +133,11 @@ template <class Kernel, class... Arguments>
 cudaError_t launch_products(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
     const Arguments&... arguments) {
-  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
   constexpr int kReservedBytes = 1024;  // of every block
-  int device = 0, processors = 1, all_bytes = 1, block_bytes = 1;
+  const DeviceProperties& device = current_device();
+  const int64_t processors = device.processors, all_bytes = device.processor_bytes, block_bytes = device.block_bytes;
   cudaFuncAttributes attributes{};
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&all_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&block_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
   if (error != cudaSuccess) return error;
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
   const int64_t declared_bytes = static_cast<int64_t>(attributes.sharedSizeBytes);
@@ -153,14 +147,12 @@ cudaError_t launch_products(
     held_blocks = HeldRows::blocks_of(dim, most_bytes - declared_bytes - bytes, strips);
     bytes += strips * held_blocks * HeldRows::kBlockBytes;
   }
-  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (error != cudaSuccess) return error;
   const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
   const int64_t share = std::min<int64_t>((100 * resident * own_bytes + all_bytes - 1) / all_bytes, 100);
+  // A hint, which a launch of another thread may have changed by then.
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps), bytes, stream>>>(arguments..., held_blocks);
-  return cudaGetLastError();
+  return launch_kernel(kernel, blocks, dim3(kWarp, warps), bytes, stream, arguments..., held_blocks);
 }
 
 // `scratch`: for the tickets, as many as there are strips.
@@ -178,16 +170,12 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
         strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
         Tickets(scratch, problem.batch, groups), groups, strips);
   };
-  int device = 0, processors = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (error != cudaSuccess) return error;
   return with_product_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value;
     if constexpr (!kFew) {
       using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
       const int strips = strips_of_block<Lonely>(Lonely::kStrips);
-      const bool all_fit = product_groups(sizes, strips) * problem.batch <= processors;
+      const bool all_fit = product_groups(sizes, strips) * problem.batch <= current_device().processors;
       // Not where a block's memory holds one strip alone.
       const bool prices_pay =
           Sweep::kTakesPrices && strips == Lonely::kStrips && problem.dim >= kPricedDims && problem.m >= kPricedColumns;

@@ -247,7 +247,7 @@ struct BackwardChannel {
   // The warps of a run, before it and after it.
   __device__ __forceinline__ static void meet() {
     __syncwarp();
-    asm volatile("bar.sync 1, %0;" ::"n"((1 + Warps::kRebuilders + Warps::kCosts) * kWarp) : "memory");
+    ptx::bar_sync<(1 + Warps::kRebuilders + Warps::kCosts) * kWarp>();
   }
   // Calls work(last_chunk) for every run.
   template <class Work>

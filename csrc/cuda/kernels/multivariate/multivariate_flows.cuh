@@ -46,20 +46,15 @@ struct FlowRows {
   }
   __device__ __forceinline__ Span& span(int64_t pair, int strip) const { return spans[pair * strips + strip - 1]; }
   __device__ __forceinline__ static unsigned look_at(const unsigned& word) {
-    unsigned seen;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(&word) : "memory");
-    return seen;
+    return ptx::load_relaxed_gpu(&word);
   }
   __device__ __forceinline__ static void leave(unsigned& word, unsigned value) {
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(&word), "r"(value) : "memory");
+    ptx::store_relaxed_gpu(&word, value);
   }
   __device__ __forceinline__ static void look_at(const unsigned* group, unsigned (&seen)[S::kSteps]) {
 #pragma unroll
     for (int i = 0; i < S::kSteps; i += 4)
-      asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(seen[i]), "=r"(seen[i + 1]), "=r"(seen[i + 2]), "=r"(seen[i + 3])
-                   : "l"(group + i)
-                   : "memory");
+      ptx::load_four_relaxed_gpu(group + i, seen[i], seen[i + 1], seen[i + 2], seen[i + 3]);
   }
   __device__ __forceinline__ static bool are_there(const unsigned (&seen)[S::kSteps]) {
     unsigned all = kIsThere;
@@ -74,9 +69,7 @@ struct FlowRows {
     for (int i = 0; i < kCount; ++i) marked[i] = __float_as_uint(flows[i]) | kIsThere;
 #pragma unroll
     for (int i = 0; i < kCount; i += 4)
-      asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(group + i), "r"(marked[i]),
-                   "r"(marked[i + 1]), "r"(marked[i + 2]), "r"(marked[i + 3])
-                   : "memory");
+      ptx::store_four_relaxed_gpu(group + i, marked[i], marked[i + 1], marked[i + 2], marked[i + 3]);
   }
 };
 

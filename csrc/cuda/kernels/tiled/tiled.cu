@@ -91,7 +91,6 @@ template <class S, class Launch>
 cudaError_t with_tickets(
     const Problem<typename S::Scalar>& problem, void* memory, int warps, cudaStream_t stream, Launch&& launch) {
   const int64_t groups = groups_of(Sizes<S>(problem), warps), blocks = groups * problem.batch;
-  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
   const cudaError_t error = cudaMemsetAsync(memory, 0, ticket_bytes(problem.batch, groups), stream);
   return error != cudaSuccess ? error : launch(Tickets(memory, problem.batch, groups), groups, blocks);
 }

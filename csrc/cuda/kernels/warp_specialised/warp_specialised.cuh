@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cuda/gradients/strip_gradient.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/tickets.cuh"
 #include "warp_specialised_backward.cuh"
 #include "warp_specialised_forward.cuh"
@@ -108,31 +109,21 @@ __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) 
 
 // Strips of a block: as many as its shared memory holds, beside what all of them share.
 inline int teams_of(int bytes_of_team) {
-  int device = 0, bytes = 0;
   constexpr int kSharedBytes = 10 * 1024;
-  if (cudaGetDevice(&device) == cudaSuccess)
-    cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return std::clamp((bytes - kSharedBytes) / bytes_of_team, 1, kTeams);
+  return std::clamp((current_device().block_bytes - kSharedBytes) / bytes_of_team, 1, kTeams);
 }
 
 // Whether so many blocks of teams, of which a multiprocessor holds one, come to no more than kTurns turns. In two turns they are
 // still faster than other blocks, of which it holds three: measured with twice as many as multiprocessors and four times as many.
 template <int kTurns>
 bool teams_pay(int64_t blocks) {
-  int device = 0, processors = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
-         blocks <= kTurns * processors;
+  return blocks <= kTurns * current_device().processors;
 }
 
 template <class Kernel, class... Arguments>
 cudaError_t launch_teams(
     Kernel kernel, int64_t blocks, int warps, size_t bytes, cudaStream_t stream, const Arguments&... arguments) {
-  const cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  if (error != cudaSuccess) return error;
-  kernel<<<static_cast<unsigned>(blocks), dim3(kWarp, warps + kCarriers), bytes, stream>>>(arguments...);
-  return cudaGetLastError();
+  return launch_kernel(kernel, blocks, dim3(kWarp, warps + kCarriers), bytes, stream, arguments...);
 }
 
 }  // namespace
