@@ -1,4 +1,4 @@
-"""Few pairs of one dimension, whose tables tiled sweeps from both ends at once (csrc/cuda/kernels/bidirectional/bidirectional.cuh).
+"""Few pairs of one dimension, whose tables tiled sweeps from both ends at once (csrc/cuda/kernels/bidirectional).
 
 Where the sides could meet wrongly, and what could flow through the cut wrongly. The oracle and the bounds are those of
 test_engines.

@@ -11,10 +11,10 @@ import oracle
 import pytest
 import torch
 from cases import normal, numpy64
-from emulation.build import COMPILER, build_strips, once
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
 
 import torchsoftdtw
+from emulation.build import COMPILER, build_strips, once
 from torchsoftdtw import saved_state
 from torchsoftdtw.saved_state import LONGEST_LEVEL
 
@@ -34,10 +34,11 @@ STEEP = {
 DTYPES = ROBUST | LEVEL | STEEP
 OF_MATRICES = ["robust_four"]
 
-# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and the
-# tilt of all steps may use up of it.
+# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and
+# the tilt of all steps may use up of it.
 LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
-# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that fits.
+# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
+# fits.
 STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
 
 
