@@ -53,7 +53,7 @@ bench: build
 	$(RUN) benchmarks/bench_kernels.py $(ARGS)
 	$(RUN) benchmarks/bench_libraries.py $(ARGS)
 
-# Warnings are errors. The docstrings' examples run here, those of the pages in tests/test_docs.py.
+# Warnings are errors. The docstrings' examples run here, those of the pages in tests/api/test_docs.py.
 docs: build $(if $(VENV),$(VENV)/docs.stamp)
 	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs
 	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b doctest docs build/doctest

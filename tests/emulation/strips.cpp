@@ -1,4 +1,4 @@
-// The strips of a pair, one after the other in one emulated warp, for tests/test_emulation.py.
+// The strips of a pair, one after the other in one emulated warp, for test_emulation.py.
 #include <type_traits>
 #include <vector>
 

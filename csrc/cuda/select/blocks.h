@@ -40,7 +40,7 @@ inline bool goes_back_in_windows(int64_t batch, bool is_float64, int lanes, int 
 
 // As many strips of a block as its shared memory holds beside what all of them share, up to `most`.
 inline int strips_of_block(const Device& device, int64_t bytes_of_strip, int64_t bytes_of_all, int most) {
-  return static_cast<int>(std::clamp<int64_t>((device.shared_memory - bytes_of_all) / bytes_of_strip, 1, most));
+  return static_cast<int>(std::clamp<int64_t>((device.block_bytes - bytes_of_all) / bytes_of_strip, 1, most));
 }
 
 // Warp-specialised kernels: strips of a block, of which a multiprocessor holds one.

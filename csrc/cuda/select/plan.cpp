@@ -36,7 +36,7 @@ bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kBlockBytes = 216 * 1024;                            // of shared memory, in backward
   if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
   if (!has_pipelines(device)) return false;
-  if (call.n <= kShortest || call.m < kNarrowest || device.shared_memory < kBlockBytes) return false;
+  if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBlockBytes) return false;
   const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
 }

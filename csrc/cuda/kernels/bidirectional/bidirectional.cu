@@ -12,7 +12,7 @@
 #include "bidirectional_backward.cuh"
 #include "bidirectional_forward.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 
 namespace softdtw {
 namespace {

@@ -13,7 +13,7 @@
 #include "cuda/costs/hard_tile.cuh"
 #include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "hard.h"
 #include "hard_multivariate.h"
 #include "hard_strip.cuh"

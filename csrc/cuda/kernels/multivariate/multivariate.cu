@@ -15,7 +15,7 @@
 #include "cuda/gradients/multivariate_dx.cuh"
 #include "cuda/gradients/multivariate_dy.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "multivariate.h"
 #include "multivariate_block.cuh"

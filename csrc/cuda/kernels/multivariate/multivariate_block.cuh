@@ -17,7 +17,7 @@
 #include "cuda/costs/multivariate_costs.cuh"
 #include "cuda/costs/multivariate_tile.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "multivariate.h"
 
 namespace softdtw {

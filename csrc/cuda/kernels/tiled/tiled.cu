@@ -6,7 +6,7 @@
 // series have several warps a strip: of one dimension bidirectional.cu's, which sweeps from both ends of the table, or warp_specialised.cuh's, of several
 // multivariate.cu's, or in forward warp_specialised.cuh's if they are few.
 #include "cuda/costs/few_dims_tile.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.h"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/warp_specialised/warp_specialised.cuh"

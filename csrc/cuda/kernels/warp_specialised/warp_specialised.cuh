@@ -12,7 +12,7 @@
 
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/hardware/tickets.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "warp_specialised_backward.cuh"
 #include "warp_specialised_forward.cuh"
 

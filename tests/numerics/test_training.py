@@ -9,7 +9,7 @@ import torch
 
 from torchsoftdtw import SoftDTW, SoftDTWDivergence, dtw
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
 pytest.importorskip("aeon")
 
 import real_series

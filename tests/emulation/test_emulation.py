@@ -11,10 +11,10 @@ import oracle
 import pytest
 import torch
 from cases import normal, numpy64
-from emulation.build import COMPILER, build_strips, once
 from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
 
 import torchsoftdtw
+from emulation.build import COMPILER, build_strips, once
 from torchsoftdtw._kernels import saved_state
 from torchsoftdtw._kernels.saved_state import LONGEST_LEVEL
 

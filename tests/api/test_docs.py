@@ -13,7 +13,7 @@ import torch
 
 import torchsoftdtw
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = ("pysdtw", "tslearn")
 OF_KERNELS = sorted((ROOT / "csrc").rglob("*.md"))
