@@ -3,7 +3,7 @@
 
 #include "binding/hard_entry.h"
 #include "cuda/kernels/hard/hard.h"
-#include "cuda/kernels/hard/hard_multivariate.h"
+#include "cuda/select/hard.h"
 #include "launch.h"
 
 namespace softdtw {
@@ -15,8 +15,7 @@ struct HardCudaBackend {
   static Tensor arrange(const Tensor& series, Cost cost) {
     if (series.size(2) == 1) return series;
     if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float)
-      return series.size(2) < HardProducts::kLeastDims || series.stride(2) == 1 ? series
-                                                                                : torch::stable::contiguous(series);
+      return series.size(2) < kHardMultivariateDims || series.stride(2) == 1 ? series : torch::stable::contiguous(series);
     if (series.stride(1) == 1) return series;
     return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
   }

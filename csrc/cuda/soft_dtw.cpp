@@ -1,34 +1,44 @@
-// The CUDA backend: chooses the variant that Python named, and gives it memory, a device and the caller's stream.
+// The CUDA backend: makes a plan, and gives what it says memory, a device and the caller's stream.
 #include <torch/csrc/stable/library.h>
 
 #include "binding/entry.h"
-#include "cuda/kernels/multivariate/multivariate.h"
-#include "cuda/select/variant.h"
+#include "cuda/select/blocks.h"
+#include "cuda/select/face.h"
 #include "launch.h"
 
 namespace softdtw {
 namespace {
 
-template <typename T>
-Variant<T> variant_of(const Plan& plan) {
-  for (const Variant<T>& variant : {diagonal_variant<T>(), stencil_variant<T>(), tiled_variant<T>()})
-    if (plan.kernel == variant.name) {
-      STD_TORCH_CHECK(
-          variant.supports_rows(static_cast<int>(plan.rows_per_thread)), "rows_per_thread: the ", variant.name,
-          " kernel was not built for ", plan.rows_per_thread, " rows in this dtype");
-      return variant;
-    }
-  STD_TORCH_CHECK(false, "kernel: expected 'diagonal', 'stencil' or 'tiled' for CUDA tensors, got '", plan.kernel, "'");
-  return {};
-}
-
 struct CudaBackend {
-  static Order order(const Tensor& series, Cost cost, const Plan& plan, Pass pass) {
-    if (series.scalar_type() != ScalarType::Float) return Order::kDimensionMajor;
-    const Variant<float> variant = variant_of<float>(plan);
-    const int64_t dim = series.size(2);
-    if (pass == Pass::kForward && variant.has_few_dims && is_few(cost, dim, plan.rows_per_thread)) return Order::kFours;
-    return by_products(cost, dim, variant.product_dims) ? Order::kVectors : Order::kDimensionMajor;
+  using Plan = softdtw::Plan;
+
+  static Plan plan(const Call& call, const std::string& kernel, int64_t rows, int device) {
+    STD_TORCH_CHECK(
+        is_known_kernel(kernel),
+        "kernel: expected 'auto', 'diagonal', 'stencil' or 'tiled' for CUDA tensors, or one of their ",
+        "specialisations, got '", kernel, "'");
+    const torch::stable::accelerator::DeviceGuard guard(device);
+    const std::optional<Plan> plan = plan_of(kernel, call, static_cast<int>(rows), current_device());
+    STD_TORCH_CHECK(
+        plan.has_value(), "kernel: '", kernel, "' does not take these series and options",
+        rows > 0 ? " with so many rows" : "");
+    return *plan;
+  }
+  static Plan plan_from_code(int code) {
+    const std::optional<Plan> plan = Plan::from_code(code);
+    STD_TORCH_CHECK(plan.has_value(), "saved: expected what a forward pass on CUDA returned");
+    return *plan;
+  }
+
+  static Order order(const Call& call, const Plan& plan, Pass pass) {
+    if (plan.is(Specialization::kMultivariate) || plan.is(Specialization::kFewDims)) return Order::kVectors;
+    const bool in_fours =
+        pass == Pass::kForward && plan.kernel == Kernel::kStencil && reads_vectors(call, plan.forward_rows);
+    return in_fours ? Order::kFours : Order::kDimensionMajor;
+  }
+  // One for all plans that a name may have, since torch.compile knows the name alone.
+  static Order gradient_order(const Call& call, const Plan& plan) {
+    return call.is_multivariate() && plan.kernel != Kernel::kDiagonal ? Order::kVectors : Order::kDimensionMajor;
   }
 
   // Dimension-major, so that the lanes of a warp, which hold neighbouring rows and columns, read neighbouring words. Or vector
@@ -50,37 +60,46 @@ struct CudaBackend {
   }
 
   // Of the kernels that read vectors: each strip adds to dy, and to dx where it does not fit a warp's registers.
-  static std::pair<bool, bool> adds_up(const Tensor& series, Order order) {
-    const bool has_products = order == Order::kVectors;
-    return {has_products && series.size(2) > kFewDims, has_products};
+  static std::pair<bool, bool> adds_up(const Call& call, const Plan& plan) {
+    const bool has_products = order(call, plan, Pass::kBackward) == Order::kVectors;
+    return {has_products && call.dim > kFewDims, has_products};
   }
 
   template <typename T>
   static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
-    return variant_of<T>(plan).saved_bytes(problem, static_cast<int>(plan.rows_per_thread));
+    return face_of<T>(plan).saved_bytes(problem, plan);
   }
 
   template <typename T>
   static void forward(const Problem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Variant<T> variant = variant_of<T>(plan);
-    const int rows = static_cast<int>(plan.rows_per_thread);
-    const Scratch scratch(like, variant.forward_scratch_bytes(problem, rows, saved != nullptr));
-    check(variant.forward(problem, rows, value, saved, scratch.data, current_stream(like)), variant.name, "forward");
+    const Face<T> face = face_of<T>(plan);
+    const Scratch scratch(like, face.forward_scratch_bytes(problem, plan, saved != nullptr));
+    check(face.forward(problem, plan, value, saved, scratch.data, current_stream(like)), plan.name(), "forward");
   }
 
   template <typename T>
   static void backward(
       const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Variant<T> variant = variant_of<T>(plan);
-    const int rows = static_cast<int>(plan.rows_per_thread);
-    const Scratch scratch(like, variant.backward_scratch_bytes(problem, rows));
-    check(variant.backward(problem, rows, gradient, saved, scratch.data, current_stream(like)), variant.name, "backward");
+    const Face<T> face = face_of<T>(plan);
+    const Scratch scratch(like, face.backward_scratch_bytes(problem, plan));
+    check(face.backward(problem, plan, gradient, saved, scratch.data, current_stream(like)), plan.name(), "backward");
   }
 };
+
+// (capability, multiprocessors, shared memory of a block, float64's share of float32's speed)
+std::tuple<int64_t, int64_t, int64_t, int64_t> device_properties(int64_t device) {
+  const torch::stable::accelerator::DeviceGuard guard(static_cast<int>(device));
+  const DeviceProperties& properties = current_device();
+  return {properties.capability, properties.processors, properties.block_bytes, properties.float64_ratio};
+}
 
 }  // namespace
 }  // namespace softdtw
 
-SOFTDTW_REGISTER(CUDA, softdtw::CudaBackend)
+SOFTDTW_REGISTER(CUDA, softdtw::CudaBackend, "cuda_saved_size")
+
+STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, CompositeExplicitAutograd, m) {
+  m.impl("device_properties", TORCH_BOX(&softdtw::device_properties));
+}

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/hardware/vectors.cuh"
-#include "cuda/kernels/multivariate/multivariate.h"
+#include "cuda/select/blocks.h"
 #include "tile.cuh"
 
 namespace softdtw {

@@ -4,8 +4,8 @@
 
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
-#include "cuda/kernels/multivariate/multivariate.h"
 #include "cuda/kernels/multivariate/multivariate_channel.cuh"
+#include "cuda/select/blocks.h"
 
 namespace softdtw {
 

@@ -2,30 +2,22 @@
 //
 // Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and
 // on to the strip above through dy itself, so every sum has one fixed order and needs no atomics. Many dimensions
-// (uses_table): E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
+// (has_table_of_gradients): E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
 #pragma once
 
 #include <type_traits>
 
 #include "cuda/costs/tile.cuh"
+#include "cuda/select/blocks.h"
 #include "cuda/strips/async_prefetch.cuh"
 #include "series_gradient.cuh"
 
 namespace softdtw {
 
-constexpr int64_t kTableDims = 32, kSmallTableDims = 16, kSmallTableCells = int64_t{1} << 25;
-
-template <typename T>
-bool uses_table(const Problem<T>& problem) {
-  if (problem.cost == Cost::kMatrix) return false;
-  const bool small = problem.batch * problem.n * problem.m <= kSmallTableCells;
-  return problem.dim >= (small ? kSmallTableDims : kTableDims);
-}
-
 // Elements of the table, rounded up so that what follows it stays aligned.
 template <typename T>
 int64_t table_scalars(const Problem<T>& problem) {
-  return uses_table(problem) ? (problem.batch * problem.n * problem.m + 31) / 32 * 32 : 0;
+  return has_table_of_gradients(call_of(problem, true)) ? (problem.batch * problem.n * problem.m + 31) / 32 * 32 : 0;
 }
 
 // Backward: `sweep` goes over the strips with the gradient it is given; with many dimensions it fills a table of E, from
@@ -33,7 +25,7 @@ int64_t table_scalars(const Problem<T>& problem) {
 template <typename T, class Sweep>
 cudaError_t run_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, T* table, cudaStream_t stream, Sweep&& sweep) {
-  if (!uses_table(problem)) return sweep(gradient);
+  if (!has_table_of_gradients(call_of(problem, true))) return sweep(gradient);
   if (problem.ragged()) {
     const cudaError_t error = cudaMemsetAsync(table, 0, problem.batch * problem.n * problem.m * sizeof(T), stream);
     if (error != cudaSuccess) return error;

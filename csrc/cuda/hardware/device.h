@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "cuda/select/device.h"
+
 namespace softdtw {
 
 // Of launch_kernel(): a number that CUDA does not use.
@@ -24,15 +26,9 @@ inline cudaError_t taken(cudaError_t error) {
   return error;
 }
 
-struct DeviceProperties {
+struct DeviceProperties : Device {
   int number;
-  int capability;       // 90: sm_90
-  int processors;       // multiprocessors
-  int block_bytes;      // shared memory of a block, where it is asked for
-  int processor_bytes;  // and of a multiprocessor
-  int float64_ratio;    // by how much float32 is faster
-
-  bool has_fast_float64() const { return float64_ratio <= 2; }
+  int processor_bytes;  // shared memory of a multiprocessor
 };
 
 // Throws std::runtime_error if CUDA does not answer. From any number of threads.

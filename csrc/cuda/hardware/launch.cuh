@@ -30,7 +30,7 @@ cudaError_t allow_most_shared_memory(Kernel kernel) {
   cudaFuncAttributes attributes{};
   cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
   if (error != cudaSuccess) return error;
-  const int most = device.block_bytes - static_cast<int>(attributes.sharedSizeBytes);
+  const int most = static_cast<int>(device.block_bytes) - static_cast<int>(attributes.sharedSizeBytes);
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
   if (error == cudaSuccess) allowed.insert(key);
   return error;

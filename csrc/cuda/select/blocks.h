@@ -16,13 +16,16 @@ constexpr int64_t strips_of(int64_t n, int rows) { return ceil_div(n, kLanes * r
 // longer.
 constexpr int64_t kStencilMultivariateDims = 16;
 // Up to so many, a lane of the multivariate and the warp-specialised kernels can hold the vectors of its rows.
-constexpr int64_t kFewDims = 8;
+constexpr int kFewDims = 8;
 
 // stencil: warps of a block, as many as there are strips, unless the pairs alone fill the machine.
 constexpr int kStencilWarps = 4;
 inline int stencil_warps(int64_t pairs, int64_t strips) {
   return static_cast<int>(std::min<int64_t>(strips, pairs >= 2048 ? 1 : pairs >= 1024 ? 2 : kStencilWarps));
 }
+
+// After other kernels have taken most pairs: so many of those that are left at once.
+constexpr int64_t kPairsGivenUpAtOnce = 1024;
 
 // Short pairs of one dimension, each by the lanes of a warp or by some of them: 8, 16 or 32, up to 16 rows a lane.
 constexpr int kMostLaneRows = 16;
@@ -36,6 +39,29 @@ inline int lanes_of_pair(int64_t batch, int64_t n) {
 constexpr int64_t kFewestForWindows = 1024;
 inline bool goes_back_in_windows(int64_t batch, bool is_float64, int lanes, int rows) {
   return !is_float64 && lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
+}
+
+// Gradients of many dimensions: whether E goes to a table, from which they follow as products of matrices.
+inline bool has_table_of_gradients(const Call& call) {
+  constexpr int64_t kDims = 32, kDimsOfSmallTables = 16, kSmallTables = int64_t{1} << 25;  // cells of all tables
+  return call.cost != Cost::kMatrix &&
+         call.dim >= (call.batch * call.n * call.m <= kSmallTables ? kDimsOfSmallTables : kDims);
+}
+
+// Squared Euclidean costs of few dimensions in float32, from vectors that lanes hold: up to so many dimensions, by rows a lane,
+// where no more than one number of four is padding.
+constexpr int held_dims(int rows) { return rows == 2 ? 8 : 4; }
+inline bool reads_vectors(const Call& call, int rows) {
+  return call.is_multivariate() && call.dim <= held_dims(rows) && (call.dim % 4 == 0 || call.dim % 4 == 3);
+}
+
+// Whether vectors can be read four numbers at a time.
+inline bool reads_fours(const View<const float>& series, int64_t dim) {
+  return reinterpret_cast<uintptr_t>(series.data) % 16 == 0 && series.row_stride % 4 == 0 && series.batch_stride % 4 == 0 &&
+         dim % 4 == 0;
+}
+inline bool reads_fours(const Problem<float>& problem) {
+  return reads_fours(problem.x, problem.dim) && reads_fours(problem.y, problem.dim);
 }
 
 // As many strips of a block as its shared memory holds beside what all of them share, up to `most`.
@@ -56,8 +82,9 @@ inline int rows_of_teams(const Call& call, int rows, const Device& device) {
   return fit(4, 2) ? 4 : 0;
 }
 
-// From both ends of a table: strips of a block in forward.
+// From both ends of a table: strips of a block in forward, and the shared memory of one.
 constexpr int kBidirectionalStrips = 8;
+constexpr int64_t kBidirectionalBytes = 216 * 1024;
 
 // Multivariate forward: whether a block has a multiprocessor to itself. all_fit: no more blocks than multiprocessors; else
 // where costs take longer than the sweeps.

@@ -20,9 +20,6 @@ struct Candidate {
 
 bool always(const Call&, int, const Device&) { return true; }
 
-// Barriers in shared memory, asynchronous copies and tensor cores that multiply float32.
-bool has_pipelines(const Device& device) { return device.capability >= 80; }
-
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 bool is_short(const Call& call) {
@@ -33,10 +30,9 @@ bool is_short(const Call& call) {
 // more so with gradients: measured (benchmarks/results/h200_meeting.json).
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
-  constexpr int64_t kBlockBytes = 216 * 1024;                            // of shared memory, in backward
   if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
-  if (!has_pipelines(device)) return false;
-  if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBlockBytes) return false;
+  if (!device.has_pipelines()) return false;
+  if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBidirectionalBytes) return false;
   const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
 }
@@ -47,7 +43,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
   static const std::vector<Candidate> of_stencil = {
       {Specialization::kMultivariate, "multivariate",
        [](const Call& call, int, const Device& device) {
-         return call.is_multivariate() && call.dim >= kStencilMultivariateDims && has_pipelines(device);
+         return call.is_multivariate() && call.dim >= kStencilMultivariateDims && device.has_pipelines();
        }},
       {Specialization::kLinearDomain, "linear_domain",
        [](const Call& call, int, const Device& device) { return is_short(call) && device.has_fast_float64(); }},
@@ -59,14 +55,14 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kBidirectional, "bidirectional", pays_from_both_ends},
       {Specialization::kFewDims, "few_dims",
        [](const Call& call, int, const Device& device) {
-         return call.is_multivariate() && call.dim <= kFewDims && has_pipelines(device) &&
+         return call.is_multivariate() && call.dim <= kFewDims && device.has_pipelines() &&
                 rows_of_teams(call, 2, device) > 0;
        }},
       {Specialization::kMultivariate, "multivariate",
-       [](const Call& call, int, const Device& device) { return call.is_multivariate() && has_pipelines(device); }},
+       [](const Call& call, int, const Device& device) { return call.is_multivariate() && device.has_pipelines(); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
-         if (call.is_float64 || !call.is_univariate() || !has_pipelines(device)) return false;
+         if (call.is_float64 || !call.is_univariate() || !device.has_pipelines()) return false;
          return (call.keeps && rows == 2) || rows_of_teams(call, rows, device) > 0;
        }},
       extended_range,
@@ -108,8 +104,9 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       break;
     }
     case Specialization::kExtendedRange:
-      // Strips of tiled that need not be backward's have four rows.
-      if (plan.kernel == Kernel::kTiled && !call.is_float64 && call.is_univariate() && !call.keeps) plan.forward_rows = 4;
+      // Strips of tiled, where they are not those of backward by several warps.
+      if (plan.kernel == Kernel::kTiled && !call.is_float64 && call.is_univariate()) plan.forward_rows = 4;
+      if (call.keeps) plan.rows = plan.forward_rows;
       break;
     default:
       break;

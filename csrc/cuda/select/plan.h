@@ -33,6 +33,8 @@ struct Plan {
   bool by_teams = false;  // forward: a strip has several warps
 
   bool is(Specialization other) const { return specialization == other; }
+  // Whether it may give up pairs, which the extended range takes then.
+  bool gives_up_pairs() const { return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2); }
   // From 1 to 255, of all that backward has to know.
   int code() const;
   static std::optional<Plan> from_code(int code);

@@ -7,11 +7,10 @@
 //
 // Backward a first launch computes what flows through the cut. In the second one blocks have two strips of a side, in order from the
 // last one that this reaches to the side's first: a warp of a strip goes back over it, and four rebuild stages ahead of that one.
-#include "bidirectional.h"
-
 #include "bidirectional_backward.cuh"
 #include "bidirectional_forward.cuh"
 #include "cuda/hardware/launch.cuh"
+#include "cuda/select/face.h"
 #include "cuda/strips/tickets.cuh"
 
 namespace softdtw {
@@ -19,7 +18,7 @@ namespace {
 
 using S = MeetingShape;
 
-constexpr int kPricers = 4, kMostStrips = 2 * kPricers;  // of a block
+constexpr int kMostStrips = kBidirectionalStrips, kPricers = kMostStrips / 2;  // of a block
 
 __global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1) meeting_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ MeetingMemory memory, Tickets tickets,
@@ -188,6 +187,7 @@ MeetingSizes sizes_of(const Problem<float>& problem) { return {problem.n, proble
 // Of a block, beside what it declares.
 constexpr int kForwardBytes = kMostStrips * sizeof(PricedRing), kBackwardBytes = kBackwardTeams * sizeof(MeetingStages);
 constexpr int kDeclaredBytes = 6 * 1024;
+static_assert(kBackwardBytes + kDeclaredBytes <= kBidirectionalBytes);
 static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
 
 int64_t groups_of(const Problem<float>& problem, int strips) { return (sizes_of(problem).strips + strips - 1) / strips; }
@@ -213,69 +213,58 @@ cudaError_t launch(
       kernel, blocks_of(problem, strips), dim3(kWarp, warps), bytes, stream, problem, arguments..., tickets, groups);
 }
 
-constexpr int64_t kNarrowest = 256, kShortest = 128;
-// Where the chain is long it pays in several turns of blocks as well, more so with gradients: measured
-// (benchmarks/results/h200_meeting.json).
-constexpr int kLongChain = 16;  // strips
-constexpr int64_t kMostTurns = 2, kMostTurnsOfGradients = 4;
+struct Bidirectional {
+  static int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
+    return problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), true);
+  }
+
+  static int64_t forward_scratch_bytes(const Problem<float>& problem, const Plan&, bool save) {
+    return ticket_bytes(problem) + (save ? 0 : problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), false));
+  }
+
+  static cudaError_t forward(
+      const Problem<float>& problem, const Plan&, float* value, void* saved, void* scratch, cudaStream_t stream) {
+    const bool keeps = saved != nullptr;
+    const MeetingMemory memory(
+        sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
+    const bool all_fit = blocks_of(problem, kPricers) <= current_device().processors;
+    const int strips = all_fit ? kPricers : kMostStrips;
+    cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
+    if (error != cudaSuccess) return error;
+    error = launch(
+        meeting_forward, problem, strips, strips + kPricers + kCarriers, strips * sizeof(PricedRing), scratch, stream,
+        memory);
+    if (error != cudaSuccess) return error;
+    return launch_kernel(meeting_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+  }
+
+  static int64_t backward_scratch_bytes(const Problem<float>& problem, const Plan&) {
+    const int64_t flows = 2 * problem.batch * sizes_of(problem).chunks * sizeof(FlowSlot<S>);
+    const int64_t shares = problem.batch * (sizes_of(problem).strips * kWarp + 1) * sizeof(CutShares);
+    return ticket_bytes(problem) + cut_bytes(problem) + flows + shares;
+  }
+
+  static cudaError_t backward(
+      const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, void* scratch,
+      cudaStream_t stream) {
+    const MeetingMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
+    char* const behind_tickets = static_cast<char*>(scratch) + ticket_bytes(problem);
+    CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(behind_tickets);
+    FlowSlot<S>* const flows = reinterpret_cast<FlowSlot<S>*>(behind_tickets + cut_bytes(problem));
+    CutShares* const shares = reinterpret_cast<CutShares*>(flows + 2 * problem.batch * sizes_of(problem).chunks);
+    cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
+    if (error != cudaSuccess) return error;
+    const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes_of(problem)));
+    error = launch_kernel(meeting_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
+    if (error != cudaSuccess) return error;
+    return launch(
+        meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
+        static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
+  }
+};
 
 }  // namespace
 
-bool Meeting::applies(const Problem<float>& problem, int rows_per_thread) {
-  return rows_per_thread == S::kRows && is_univariate(problem) && is_plain(problem) && !problem.ragged() &&
-         problem.n > kShortest && problem.m >= kNarrowest;
-}
-
-bool Meeting::pays(const Problem<float>& problem, int rows_per_thread, bool keeps) {
-  if (!applies(problem, rows_per_thread)) return false;
-  if (current_device().block_bytes < kBackwardBytes + kDeclaredBytes) return false;
-  const int64_t turns = sizes_of(problem).strips < kLongChain ? 1 : keeps ? kMostTurnsOfGradients : kMostTurns;
-  return blocks_of(problem, kMostStrips) <= turns * current_device().processors;
-}
-
-int64_t Meeting::saved_bytes(const Problem<float>& problem) {
-  return problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), true);
-}
-
-int64_t Meeting::forward_scratch_bytes(const Problem<float>& problem, bool save) {
-  return ticket_bytes(problem) + (save ? 0 : problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), false));
-}
-
-cudaError_t Meeting::forward(const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
-  const bool keeps = saved != nullptr;
-  const MeetingMemory memory(sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
-  const bool all_fit = blocks_of(problem, kPricers) <= current_device().processors;
-  const int strips = all_fit ? kPricers : kMostStrips;
-  cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
-  if (error != cudaSuccess) return error;
-  error = launch(
-      meeting_forward, problem, strips, strips + kPricers + kCarriers, strips * sizeof(PricedRing), scratch, stream,
-      memory);
-  if (error != cudaSuccess) return error;
-  return launch_kernel(meeting_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
-}
-
-int64_t Meeting::backward_scratch_bytes(const Problem<float>& problem) {
-  const int64_t flows = 2 * problem.batch * sizes_of(problem).chunks * sizeof(FlowSlot<S>);
-  const int64_t shares = problem.batch * (sizes_of(problem).strips * kWarp + 1) * sizeof(CutShares);
-  return ticket_bytes(problem) + cut_bytes(problem) + flows + shares;
-}
-
-cudaError_t Meeting::backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
-  const MeetingMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
-  char* const behind_tickets = static_cast<char*>(scratch) + ticket_bytes(problem);
-  CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(behind_tickets);
-  FlowSlot<S>* const flows = reinterpret_cast<FlowSlot<S>*>(behind_tickets + cut_bytes(problem));
-  CutShares* const shares = reinterpret_cast<CutShares*>(flows + 2 * problem.batch * sizes_of(problem).chunks);
-  cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
-  if (error != cudaSuccess) return error;
-  const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes_of(problem)));
-  error = launch_kernel(meeting_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
-  if (error != cudaSuccess) return error;
-  return launch(
-      meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
-      static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
-}
+Face<float> bidirectional_face() { return face<float, Bidirectional>(); }
 
 }  // namespace softdtw

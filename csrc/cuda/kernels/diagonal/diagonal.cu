@@ -8,7 +8,7 @@
 // cell, each a table of its own; costs and entries live for three diagonals only.
 #include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
-#include "cuda/select/variant.h"
+#include "cuda/select/face.h"
 #include "diagonals.cuh"
 
 namespace softdtw {
@@ -193,57 +193,58 @@ unsigned threads_for(const Problem<T>& problem) {
 }
 
 template <typename T>
-cudaError_t forward(const Problem<T>& problem, int, T* value, void* saved, void* scratch, cudaStream_t stream) {
-  return launch_kernel(
-      diagonal_forward<T>, problem.batch, threads_for(problem), 0, stream, problem, value, static_cast<T*>(saved),
-      static_cast<Entry<double>*>(scratch), cells_of(problem));
-}
-
-template <typename T>
-cudaError_t backward(
-    const Problem<T>& problem, int, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
-  const int64_t cells = cells_of(problem);
-  int64_t* starts = static_cast<int64_t*>(scratch);
-  T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
-  cudaError_t error = launch_kernel(
-      diagonal_alignment<T>, problem.batch, threads_for(problem), 0, stream, problem, static_cast<const T*>(saved),
-      alignment, starts, cells);
-  const auto run = [&](auto kernel, int64_t blocks) {
-    if (error == cudaSuccess)
-      error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
-  };
-  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
-  if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
-  if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
-  if (gradient.cost.data != nullptr) {
-    const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
-    const int64_t most = int64_t{1} << 20;
-    run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
+struct Diagonal {
+  static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
+    return problem.batch * 3 * cells_of(problem) * sizeof(T);
   }
-  return error;
-}
+  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan&, bool) {
+    return problem.batch * 3 * problem.n * sizeof(Entry<double>);
+  }
+  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan&) {
+    return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);
+  }
+
+  static cudaError_t forward(
+      const Problem<T>& problem, const Plan&, T* value, void* saved, void* scratch, cudaStream_t stream) {
+    return launch_kernel(
+        diagonal_forward<T>, problem.batch, threads_for(problem), 0, stream, problem, value, static_cast<T*>(saved),
+        static_cast<Entry<double>*>(scratch), cells_of(problem));
+  }
+
+  static cudaError_t backward(
+      const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, void* scratch,
+      cudaStream_t stream) {
+    const int64_t cells = cells_of(problem);
+    int64_t* starts = static_cast<int64_t*>(scratch);
+    T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
+    cudaError_t error = launch_kernel(
+        diagonal_alignment<T>, problem.batch, threads_for(problem), 0, stream, problem, static_cast<const T*>(saved),
+        alignment, starts, cells);
+    const auto run = [&](auto kernel, int64_t blocks) {
+      if (error == cudaSuccess)
+        error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
+    };
+    const auto blocks = [&](int64_t length) {
+      return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads);
+    };
+    if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
+    if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
+    if (gradient.cost.data != nullptr) {
+      const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
+      const int64_t most = int64_t{1} << 20;
+      run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
+    }
+    return error;
+  }
+};
 
 }  // namespace
 
 template <typename T>
-Variant<T> diagonal_variant() {
-  Variant<T> variant;
-  variant.name = "diagonal";
-  variant.supports_rows = [](int) { return true; };
-  variant.saved_bytes = [](const Problem<T>& problem, int) -> int64_t {
-    return problem.batch * 3 * cells_of(problem) * sizeof(T);
-  };
-  variant.forward_scratch_bytes = [](const Problem<T>& problem, int, bool) -> int64_t {
-    return problem.batch * 3 * problem.n * sizeof(Entry<double>);
-  };
-  variant.backward_scratch_bytes = [](const Problem<T>& problem, int) -> int64_t {
-    return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);
-  };
-  variant.forward = forward<T>;
-  variant.backward = backward<T>;
-  return variant;
+Face<T> diagonal_face() {
+  return face<T, Diagonal<T>>();
 }
-template Variant<float> diagonal_variant<float>();
-template Variant<double> diagonal_variant<double>();
+template Face<float> diagonal_face<float>();
+template Face<double> diagonal_face<double>();
 
 }  // namespace softdtw

@@ -1,5 +1,5 @@
-// Which engine computes a problem. Where the level engine may take it, it tries every pair, and robust computes those that it
-// gives up, in a second launch whose blocks look at the pair's verdict first. All others are robust's alone.
+// The extended range's strips as kernels launch them. Where another engine tries every pair first, this one computes those that were
+// given up, in a second launch whose blocks look at the pair's verdict first.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +9,8 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/pair_status.cuh"
+#include "cuda/select/blocks.h"
+#include "cuda/select/plan.h"
 #include "extended_range_strip.cuh"
 
 namespace softdtw {
@@ -21,7 +23,7 @@ struct RobustEngine {
   using T = typename S::Scalar;
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
-  // Where level_applies: blocks of pairs that were taken before are not launched one by one.
+  // Where others may come first: blocks of pairs that were taken before are not launched one by one.
   static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
@@ -38,46 +40,44 @@ struct RobustEngine {
   }
 };
 
-// Whether float64 is fast enough on the current device for the engines that use it.
-inline bool float64_is_fast() { return current_device().has_fast_float64(); }
-
-constexpr int64_t kRowsOfRejected = 1024;
-
-// What forward saves for backward in stencil: the verdicts, where there may be any, and for every pair what its engine keeps.
+// What forward saves for backward in stencil: the verdicts, where engines come first that may give pairs up, and for every pair
+// what its engine keeps.
 template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
+  const Problem<T>& problem;
+  bool has_verdicts;
 
-  static int64_t verdict_bytes(const Problem<T>& problem) {
-    return level_applies(problem) ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0;
-  }
-  static int64_t bytes_of_pair(const Problem<T>& problem) {
+  SavedLayout(const Problem<T>& problem_, const Plan& plan) : problem(problem_), has_verdicts(plan.gives_up_pairs()) {}
+
+  int64_t verdict_bytes() const { return has_verdicts ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0; }
+  int64_t bytes_of_pair() const {
     const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    return level_applies(problem) ? std::max(robust, LevelLayout(problem).template bytes_of_pair<T>()) : robust;
+    return has_verdicts ? std::max(robust, LevelLayout(problem).template bytes_of_pair<T>()) : robust;
   }
-  static int64_t bytes(const Problem<T>& problem) {
-    return verdict_bytes(problem) + problem.batch * bytes_of_pair(problem);
-  }
+  int64_t bytes() const { return verdict_bytes() + problem.batch * bytes_of_pair(); }
   // What the engines keep; null, if there is no memory.
-  static char* kept_memory(const Problem<T>& problem, void* saved) {
-    return saved == nullptr ? nullptr : static_cast<char*>(saved) + verdict_bytes(problem);
-  }
+  char* kept_memory(void* saved) const { return saved == nullptr ? nullptr : static_cast<char*>(saved) + verdict_bytes(); }
   // Of an engine; nothing, if there is no memory.
   template <class Engine>
-  static typename Engine::Kept kept(const Problem<T>& problem, void* saved) {
+  typename Engine::Kept kept(void* saved) const {
     using Kept = typename Engine::Kept;
-    return saved == nullptr ? Kept()
-                            : Kept(kept_memory(problem, saved), Sizes<typename Engine::S>(problem), bytes_of_pair(problem));
+    return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
   // Pairs of the robust engine that are under way at once: after another engine, no more than fill the machine.
-  static int64_t rows(const Problem<T>& problem) {
-    return level_applies(problem) ? std::min(problem.batch, kRowsOfRejected) : problem.batch;
-  }
+  int64_t rows() const { return has_verdicts ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
   // What flows between strips in backward.
-  static int64_t flow_bytes(const Problem<T>& problem) {
-    return sizeof(T) * Flows<S>::scalars(rows(problem), Sizes<S>(problem), problem.dim);
-  }
+  int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };
+
+// Calls f(Shape<T, K>{}) for the K asked for. float64 has one shape: its weights take twice the registers.
+template <typename T, class F>
+auto with_shape(int rows, F&& f) {
+  if constexpr (sizeof(T) == 8)
+    return f(Shape<T, 2>{});
+  else
+    return rows == 2 ? f(Shape<T, 2>{}) : f(Shape<T, 4>{});
+}
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
 // null pointer.

@@ -13,6 +13,7 @@
 #include "cuda/costs/hard_tile.cuh"
 #include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/launch.cuh"
+#include "cuda/select/hard.h"
 #include "cuda/strips/tickets.cuh"
 #include "hard.h"
 #include "hard_multivariate.h"
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 
   const Strip<S> top(extent, first), own(extent, first + warp), bottom(extent, first + warps - 1);
   const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
   const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
-  HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
+  HardSpecialization<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
   HardRings<S> rings{
       has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
   rings.start(sweep);
@@ -116,44 +117,36 @@ __global__ void __launch_bounds__(kGradientThreads)
     path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kGradientThreads);
 }
 
-constexpr int kTallRows = 16;  // of a lane: for values of many pairs of one dimension
-
-// Rows of a lane. Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have
-// to be enough of them.
-template <typename T>
-int rows_for(const Problem<T>& problem, bool with_path) {
-  if (std::is_same_v<T, double> || problem.n <= 2 * kWarp) return 2;
-  if (with_path || !is_univariate(problem)) return 4;
-  constexpr int kWarpsOfProcessor = 8;
-  const int64_t tall = (problem.n + kTallRows * kWarp - 1) / (kTallRows * kWarp),
-                low = (problem.n + 4 * kWarp - 1) / (4 * kWarp);
-  // Instructions of a column: four a cell, and those of its own.
-  constexpr int kOfCell = 4, kOfColumn = 12;
-  const bool is_cheaper = tall * (kTallRows * kOfCell + kOfColumn) < low * (4 * kOfCell + kOfColumn);
-  return is_cheaper && problem.batch * tall >= kWarpsOfProcessor * current_device().processors ? kTallRows : 4;
-}
-
-// Calls f with a null pointer of the tile's type (hard_tile.cuh): what a problem's costs and its rows ask for. Longer chunks are
-// fewer, and tiles whose costs do not stand in registers have room for them.
+// Calls f with a null pointer of the tile's type (hard_tile.cuh) that the plan asks for. Longer chunks are fewer, and tiles whose
+// costs do not stand in registers have room for them.
 template <typename T, class F>
-auto with_tile(const Problem<T>& problem, bool with_path, F&& f) {
+auto with_tile(const HardPlan& plan, F&& f) {
   const auto call = [&](auto* tile) { return f(tile); };
   if constexpr (std::is_same_v<T, double>) {
     return call(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr));
   } else {
-    const int rows = rows_for(problem, with_path);
-    const auto with_rows = [&](auto* low, auto* high) { return rows == 2 ? call(low) : call(high); };
+    const auto with_rows = [&](auto* low, auto* high) { return plan.rows == 2 ? call(low) : call(high); };
     using Two = Shape<T, 2, 16>;
     using Four = Shape<T, 4, 16>;
-    if (rows == kTallRows) return call(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
-    if (is_univariate(problem))
-      return with_rows(static_cast<HardUnivariateTile<Two>*>(nullptr), static_cast<HardUnivariateTile<Four>*>(nullptr));
-    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 4)
-      return with_rows(static_cast<HardFewDimsTile<Two, 1>*>(nullptr), static_cast<HardFewDimsTile<Four, 1>*>(nullptr));
-    if (problem.cost == Cost::kSqEuclidean && problem.dim <= 8)
-      return with_rows(static_cast<HardFewDimsTile<Two, 2>*>(nullptr), static_cast<HardFewDimsTile<Four, 2>*>(nullptr));
-    return with_rows(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr), static_cast<HardDenseTile<Shape<T, 4>>*>(nullptr));
+    switch (plan.sweep) {
+      case HardSpecialization::kTall:
+        return call(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
+      case HardSpecialization::kUnivariate:
+        return with_rows(static_cast<HardUnivariateTile<Two>*>(nullptr), static_cast<HardUnivariateTile<Four>*>(nullptr));
+      case HardSpecialization::kFourDims:
+        return with_rows(static_cast<HardFewDimsTile<Two, 1>*>(nullptr), static_cast<HardFewDimsTile<Four, 1>*>(nullptr));
+      case HardSpecialization::kEightDims:
+        return with_rows(static_cast<HardFewDimsTile<Two, 2>*>(nullptr), static_cast<HardFewDimsTile<Four, 2>*>(nullptr));
+      default:
+        return with_rows(
+            static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr), static_cast<HardDenseTile<Shape<T, 4>>*>(nullptr));
+    }
   }
+}
+
+template <typename T>
+HardPlan plan_of(const Problem<T>& problem, bool with_path) {
+  return hard_plan(call_of(problem, with_path), current_device());
 }
 
 template <class Tile>
@@ -161,7 +154,7 @@ struct Hard {
   using S = typename Tile::Shape;
   using T = typename S::Scalar;
   static constexpr bool kIsTall = S::kRows == kTallRows;
-  static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by rows_for()
+  static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by hard_plan()
 
   // Scratch memory: tickets, edges, ends, steps.
   struct Layout {
@@ -226,9 +219,10 @@ struct Hard {
 
 template <typename T>
 int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
+  const HardPlan plan = plan_of(problem, with_path);
   if constexpr (std::is_same_v<T, float>)
-    if (HardProducts::apply(problem)) return HardProducts::scratch_bytes(problem, with_path);
-  return with_tile(problem, with_path, [&](auto* tile) {
+    if (plan.sweep == HardSpecialization::kMultivariate) return HardProducts::scratch_bytes(problem, with_path);
+  return with_tile<T>(plan, [&](auto* tile) {
     using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
     return Kernels::layout(problem, Sizes<typename Kernels::S>(problem), with_path).total;
   });
@@ -237,9 +231,11 @@ int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
 template <typename T>
 cudaError_t hard_forward(
     const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
+  const HardPlan plan = plan_of(problem, spans != nullptr);
   if constexpr (std::is_same_v<T, float>)
-    if (HardProducts::apply(problem)) return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
-  return with_tile(problem, spans != nullptr, [&](auto* tile) {
+    if (plan.sweep == HardSpecialization::kMultivariate)
+      return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
+  return with_tile<T>(plan, [&](auto* tile) {
     using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
     return Kernels::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
   });

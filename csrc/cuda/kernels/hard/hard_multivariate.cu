@@ -85,8 +85,6 @@ struct Layout {
 
 }  // namespace
 
-bool HardProducts::apply(const Problem<float>& problem) { return by_products(problem.cost, problem.dim, kLeastDims); }
-
 int64_t HardProducts::scratch_bytes(const Problem<float>& problem, bool with_path) {
   return Layout(problem, Sizes<S>(problem), with_path).total;
 }

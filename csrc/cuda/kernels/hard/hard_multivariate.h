@@ -8,9 +8,6 @@
 namespace softdtw {
 
 struct HardProducts {
-  static constexpr int64_t kLeastDims = 9;  // hard_tile.cuh has tiles for fewer
-
-  static bool apply(const Problem<float>& problem);
   static int64_t scratch_bytes(const Problem<float>& problem, bool with_path);
   static cudaError_t forward(
       const Problem<float>& problem, bool open_ends, float* value, Span* spans, void* scratch, cudaStream_t stream);

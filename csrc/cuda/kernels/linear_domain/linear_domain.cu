@@ -15,7 +15,6 @@ namespace {
 template <typename T>
 constexpr int kForwardWarps = sizeof(T) == 4 ? 16 : 8;
 constexpr int kBackwardWarps = 8;
-constexpr int64_t kFewestForWindows = 1024;  // pairs: with fewer, a window has no fewer turns than the whole pair
 
 extern __shared__ int4 level_memory[];
 
@@ -25,12 +24,13 @@ __device__ __forceinline__ int64_t first_pair_of_block(const LevelLayout& layout
 
 template <typename T, int kRows>
 __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
-    const __grid_constant__ Problem<T> problem, const __grid_constant__ LevelLayout layout, T* value, char* saved,
-    int64_t stride, Verdict* verdicts) {
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ LevelLayout layout, bool in_linear_domain, T* value,
+    char* saved, int64_t stride, Verdict* verdicts) {
   T* const memory = reinterpret_cast<T*>(level_memory);
   const int64_t first_pair = first_pair_of_block(layout);
   Verdict verdict = Verdict::kRejected;
-  if (level_forward<T, kRows>(problem, layout, first_pair, memory, value, saved, stride)) verdict = Verdict::kAccepted;
+  if (in_linear_domain && level_forward<T, kRows>(problem, layout, first_pair, memory, value, saved, stride))
+    verdict = Verdict::kAccepted;
   if constexpr (sizeof(T) == 4) {
     __syncwarp();  // the next engine writes its columns over those that this one has read
     const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair), wanted = verdict == Verdict::kRejected;
@@ -105,43 +105,45 @@ cudaError_t launch(
 
 template <typename T>
 cudaError_t launch_level_forward(
-    const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream) {
+    const Problem<T>& problem, bool in_linear_domain, T* value, char* saved, int64_t stride, Verdict* verdicts,
+    cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
-        forward_kernel<T, rows()>, problem, layout, layout.pairs(), 0, stream, problem, layout, value, saved, stride,
-        verdicts);
+        forward_kernel<T, rows()>, problem, layout, layout.pairs(), 0, stream, problem, layout, in_linear_domain, value,
+        saved, stride, verdicts);
   });
 }
 
 template <typename T>
 cudaError_t launch_level_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const char* saved, int64_t stride, const Verdict* verdicts,
-    cudaStream_t stream) {
+    const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
+    const Verdict* verdicts, cudaStream_t stream) {
   const LevelLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     const auto run = [&](auto kernel, int pairs, size_t bytes) {
       return launch(kernel, problem, layout, pairs, bytes, stream, problem, gradient, layout, saved, stride, verdicts);
     };
+    cudaError_t error = cudaSuccess;
     if constexpr (sizeof(T) == 4 && rows() == LevelLayout::kMostRows)
-      if (layout.has_window<T>() && problem.batch >= kFewestForWindows) {
+      if (goes_back_in_windows(problem.batch, sizeof(T) == 8, layout.lanes, layout.rows)) {
         constexpr int kPairs = LevelWindow<rows()>::kPairs;
-        const cudaError_t error = run(window_backward_kernel<rows()>, kPairs, sizeof(LevelTable<T, rows()>));
+        if (in_linear_domain) error = run(window_backward_kernel<rows()>, kPairs, sizeof(LevelTable<T, rows()>));
         if (error != cudaSuccess) return error;
         return run(steep_window_backward_kernel<rows()>, kPairs, sizeof(SteepTable<rows()>));
       }
-    const cudaError_t error = run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LevelTable<T, rows()>));
+    if (in_linear_domain) error = run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LevelTable<T, rows()>));
     if constexpr (sizeof(T) == 4)
       if (error == cudaSuccess) return run(steep_backward_kernel<rows()>, layout.pairs(), sizeof(SteepTable<rows()>));
     return error;
   });
 }
 
-template cudaError_t launch_level_forward(const Problem<float>&, float*, char*, int64_t, Verdict*, cudaStream_t);
-template cudaError_t launch_level_forward(const Problem<double>&, double*, char*, int64_t, Verdict*, cudaStream_t);
+template cudaError_t launch_level_forward(const Problem<float>&, bool, float*, char*, int64_t, Verdict*, cudaStream_t);
+template cudaError_t launch_level_forward(const Problem<double>&, bool, double*, char*, int64_t, Verdict*, cudaStream_t);
 template cudaError_t launch_level_backward(
-    const Problem<float>&, const Gradient<float>&, const char*, int64_t, const Verdict*, cudaStream_t);
+    const Problem<float>&, bool, const Gradient<float>&, const char*, int64_t, const Verdict*, cudaStream_t);
 template cudaError_t launch_level_backward(
-    const Problem<double>&, const Gradient<double>&, const char*, int64_t, const Verdict*, cudaStream_t);
+    const Problem<double>&, bool, const Gradient<double>&, const char*, int64_t, const Verdict*, cudaStream_t);
 
 }  // namespace softdtw

@@ -8,13 +8,15 @@
 
 namespace softdtw {
 
+// in_linear_domain: whether the level engine comes first, as it does where float64 is fast; else the steep one has all pairs.
 // `saved`: null where nothing is kept; `stride` bytes a pair. A verdict is left for every pair.
 template <typename T>
 cudaError_t launch_level_forward(
-    const Problem<T>& problem, T* value, char* saved, int64_t stride, Verdict* verdicts, cudaStream_t stream);
+    const Problem<T>& problem, bool in_linear_domain, T* value, char* saved, int64_t stride, Verdict* verdicts,
+    cudaStream_t stream);
 template <typename T>
 cudaError_t launch_level_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const char* saved, int64_t stride, const Verdict* verdicts,
-    cudaStream_t stream);
+    const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
+    const Verdict* verdicts, cudaStream_t stream);
 
 }  // namespace softdtw

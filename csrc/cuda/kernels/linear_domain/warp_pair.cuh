@@ -9,29 +9,24 @@
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/numbers/linear_domain.cuh"
+#include "cuda/select/blocks.h"
 
 namespace softdtw {
 
-// How pairs of a problem are laid out. Mirrored in torchsoftdtw/_kernels/saved_state.py.
+// How pairs of a problem are laid out.
 struct LevelLayout {
-  static constexpr int kSteps = 8, kMostRows = 16;  // kMostRows: of a lane
-  static constexpr int kAhead = 3;                  // columns that ColumnsAhead reads at most beyond those of a sweep
-  static constexpr int kFewestWarps = 1024;         // that fill the machine
-  int lanes, rows;                                  // of a pair, of a lane
-  int chunks;                                       // of a pair of the problem's full length
+  static constexpr int kSteps = 8, kMostRows = kMostLaneRows;  // kMostRows: of a lane
+  static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
+  int lanes, rows;                  // of a pair, of a lane
+  int chunks;                       // of a pair of the problem's full length
 
   __host__ LevelLayout(int64_t n, int64_t m, int lanes_)
       : lanes(lanes_),
         rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
         chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps) {}
   template <typename T>
-  __host__ explicit LevelLayout(const Problem<T>& problem) : LevelLayout(problem.n, problem.m, lanes_for(problem)) {}
-  template <typename T>
-  __host__ static int lanes_for(const Problem<T>& problem) {
-    int lanes = problem.n > 16 * kMostRows ? 32 : problem.n > 8 * kMostRows ? 16 : 8;
-    while (lanes < kWarp && problem.batch * lanes < int64_t{kFewestWarps} * kWarp) lanes *= 2;
-    return lanes;
-  }
+  __host__ explicit LevelLayout(const Problem<T>& problem)
+      : LevelLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {}
   __host__ int pairs() const { return kWarp / lanes; }  // of a warp
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
   // steep engine may have to keep something beside them. And the rows above the places of a window (linear_domain_window.cuh).
@@ -64,16 +59,6 @@ struct LevelLayout {
     return (lanes - 1 + kSteps * chunks + 2 * kAhead + kWarp - 1) / kWarp * kWarp + lanes;
   }
 };
-
-// Of longer series the sums of many pairs of unit noise leave the range.
-constexpr int64_t kLongestLevel = 1500, kMostLevelRows = kWarp * LevelLayout::kMostRows;  // n + m, n
-
-// Whether the level engine may take a problem, and memory is laid out for it. Mirrored in torchsoftdtw/_kernels/saved_state.py.
-template <typename T>
-bool level_applies(const Problem<T>& problem) {
-  return is_univariate(problem) && is_plain(problem) && problem.n <= kMostLevelRows &&
-         problem.n + problem.m <= kLongestLevel;
-}
 
 // Columns of a sweep in flight: more is more instructions than the caches hold.
 template <int kRows>

@@ -15,9 +15,9 @@
 #include "cuda/gradients/multivariate_dx.cuh"
 #include "cuda/gradients/multivariate_dy.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "cuda/strips/tickets.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
-#include "multivariate.h"
+#include "cuda/select/face.h"
+#include "cuda/strips/tickets.cuh"
 #include "multivariate_block.cuh"
 #include "multivariate_forward.cuh"
 #include "multivariate_reverse.cuh"
@@ -191,57 +191,62 @@ int64_t table_bytes(const Problem<float>& problem) {
 }
 int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+struct Multivariate {
+  static int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
+    return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+  }
+
+  static int64_t forward_scratch_bytes(const Problem<float>& problem, const Plan&, bool save) {
+    const Sizes<S> sizes(problem);
+    return padded(Tickets::bytes(problem.batch, sizes.strips)) +
+           (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
+  }
+
+  static int64_t backward_scratch_bytes(const Problem<float>& problem, const Plan&) {
+    const Sizes<S> sizes(problem);
+    return padded(Tickets::bytes(problem.batch, words_of(sizes))) + padded(FlowRows::bytes(problem.batch, sizes)) +
+           table_bytes(problem);
+  }
+
+  static cudaError_t forward(
+      const Problem<float>& problem, const Plan&, float* value, void* saved, void* scratch, cudaStream_t stream) {
+    const Sizes<S> sizes(problem);
+    const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
+    char* const row = static_cast<char*>(scratch) + padded(Tickets::bytes(problem.batch, sizes.strips));
+    const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
+    return launch_product_forward<true>(problem, ProductSweep{value, kept, edges}, scratch, stream);
+  }
+
+  static cudaError_t backward(
+      const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, void* scratch,
+      cudaStream_t stream) {
+    const Sizes<S> sizes(problem);
+    const int64_t bytes = padded(Tickets::bytes(problem.batch, words_of(sizes)));
+    const int64_t flow_bytes = padded(FlowRows::bytes(problem.batch, sizes)), other_bytes = table_bytes(problem);
+    cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + flow_bytes + other_bytes, stream);
+    if (error != cudaSuccess) return error;
+    const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
+    char* const flows = static_cast<char*>(scratch) + bytes;
+    float* const other_dy = reinterpret_cast<float*>(flows + flow_bytes);
+    error = with_product_kernel<true>(problem, [&](auto few, auto fours) {
+      constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+      return launch_products(
+          product_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+          BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient, kept,
+          FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
+    });
+    if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
+    const View<float>& dy = gradient.y;
+    if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
+      return cudaErrorInvalidValue;
+    constexpr int kThreads = 256;
+    const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
+    return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
+  }
+};
+
 }  // namespace
 
-int64_t Products::saved_bytes(const Problem<float>& problem) {
-  return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
-}
-
-int64_t Products::forward_scratch_bytes(const Problem<float>& problem, bool save) {
-  const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, sizes.strips)) +
-         (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
-}
-
-int64_t Products::backward_scratch_bytes(const Problem<float>& problem) {
-  const Sizes<S> sizes(problem);
-  return padded(Tickets::bytes(problem.batch, words_of(sizes))) + padded(FlowRows::bytes(problem.batch, sizes)) +
-         table_bytes(problem);
-}
-
-cudaError_t Products::forward(
-    const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
-  const Sizes<S> sizes(problem);
-  const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
-  char* const row = static_cast<char*>(scratch) + padded(Tickets::bytes(problem.batch, sizes.strips));
-  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
-  return launch_product_forward<true>(problem, ProductSweep{value, kept, edges}, scratch, stream);
-}
-
-cudaError_t Products::backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
-  const Sizes<S> sizes(problem);
-  const int64_t bytes = padded(Tickets::bytes(problem.batch, words_of(sizes)));
-  const int64_t flow_bytes = padded(FlowRows::bytes(problem.batch, sizes)), other_bytes = table_bytes(problem);
-  cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + flow_bytes + other_bytes, stream);
-  if (error != cudaSuccess) return error;
-  const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
-  char* const flows = static_cast<char*>(scratch) + bytes;
-  float* const other_dy = reinterpret_cast<float*>(flows + flow_bytes);
-  error = with_product_kernel<true>(problem, [&](auto few, auto fours) {
-    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
-    return launch_products(
-        product_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
-        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient, kept,
-        FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
-  });
-  if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
-  const View<float>& dy = gradient.y;
-  if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
-    return cudaErrorInvalidValue;
-  constexpr int kThreads = 256;
-  const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
-  return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
-}
+Face<float> multivariate_face() { return face<float, Multivariate>(); }
 
 }  // namespace softdtw

@@ -18,12 +18,8 @@
 #include "cuda/costs/multivariate_tile.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/strips/tickets.cuh"
-#include "multivariate.h"
 
 namespace softdtw {
-
-// From where on prices pay with any number of blocks.
-constexpr int64_t kPricedDims = 64, kPricedColumns = 256;
 
 // Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
 // multiprocessors. kPrices: costs come priced, which takes so much memory that the block is alone, too, and pays with more blocks as
@@ -107,11 +103,10 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
   }
 }
 
-// Of a block in forward: as many as its shared memory holds, and no more than the pair has.
+// Of a block in forward: as many as its shared memory holds beside what all of them share, and no more than the pair has.
 template <class Block>
 int strips_of_block(int64_t strips) {
-  constexpr int kOwnBytes = 10 * 1024, kStripBytes = sizeof(typename Block::Costs);  // kOwnBytes: beside what strips have
-  const int most = std::clamp((current_device().block_bytes - kOwnBytes) / kStripBytes, 1, Block::kStrips);
+  const int most = strips_of_block(current_device(), sizeof(typename Block::Costs), 10 * 1024, Block::kStrips);
   return static_cast<int>(std::min<int64_t>(most, strips));
 }
 inline int64_t product_groups(const Sizes<ProductShape>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
@@ -176,10 +171,9 @@ cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& s
       using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
       const int strips = strips_of_block<Lonely>(Lonely::kStrips);
       const bool all_fit = product_groups(sizes, strips) * problem.batch <= current_device().processors;
-      // Not where a block's memory holds one strip alone.
-      const bool prices_pay =
-          Sweep::kTakesPrices && strips == Lonely::kStrips && problem.dim >= kPricedDims && problem.m >= kPricedColumns;
-      if (all_fit || prices_pay) return launch_blocks(static_cast<Lonely*>(nullptr), fours);
+      const bool holds_all = Sweep::kTakesPrices && strips == Lonely::kStrips;
+      if (block_is_alone(call_of(problem, false), all_fit, holds_all))
+        return launch_blocks(static_cast<Lonely*>(nullptr), fours);
     }
     return launch_blocks(static_cast<ForwardBlock<kFew, false>*>(nullptr), fours);
   });

@@ -9,19 +9,17 @@
 #include "cuda/costs/few_dims_tile.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/linear_domain/linear_domain.h"
-#include "cuda/select/strip_variant.h"
+#include "cuda/select/face.h"
 
 namespace softdtw {
 namespace {
 
-constexpr int kMostWarps = 4;
-
 // `verdicts`: null where no other engine tries the pairs first.
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) stencil_forward(
+__global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kForwardBlocks) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
     Edges<S> edges, Verdict* verdicts) {
-  __shared__ Progress words[kMostWarps];
+  __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto sweep = [&](int64_t pair) {
     if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
@@ -52,11 +50,11 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kForwardBlocks) ste
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) stencil_backward(
+__global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
     typename Engine::Upwards flows, const Verdict* verdicts) {
-  __shared__ Progress words[kMostWarps];
+  __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto go_back = [&](int64_t pair) {
     if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
@@ -87,12 +85,6 @@ __global__ void __launch_bounds__(kWarp* kMostWarps, Engine::kBackwardBlocks) st
     go_back(blockIdx.x);
 }
 
-// Warps per pair: as many as there are strips, unless the pairs alone fill the machine.
-int warps_for(int64_t batch, int64_t strips) {
-  const int64_t wanted = batch >= 2048 ? 1 : batch >= 1024 ? 2 : kMostWarps;
-  return static_cast<int>(std::min(strips, wanted));
-}
-
 // `rows`: pairs under way at once.
 template <class Engine, typename T>
 cudaError_t launch_forward(
@@ -102,7 +94,7 @@ cudaError_t launch_forward(
   const Sizes<S> sizes(problem);
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
   return launch(
-      stencil_forward<Engine>, rows, warps_for(rows, sizes.strips), Engine::kForwardBytes, stream, problem, value, kept,
+      stencil_forward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kForwardBytes, stream, problem, value, kept,
       edges, verdicts);
 }
 
@@ -113,7 +105,7 @@ cudaError_t launch_backward(
     const Verdict* verdicts, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
-      stencil_backward<Engine>, rows, warps_for(rows, sizes.strips), Engine::kBackwardBytes, stream, problem, gradient,
+      stencil_backward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kBackwardBytes, stream, problem, gradient,
       kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
 }
 
@@ -121,63 +113,82 @@ cudaError_t launch_backward(
 template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_few(problem.cost, problem.dim, S::kRows))
-      return launch(static_cast<FewTile<S, few_dims(S::kRows) / 4>*>(nullptr));
+    if (reads_vectors(call_of(problem, false), S::kRows))
+      return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4>*>(nullptr));
   return with_tile<S>(problem, launch);
 }
 
-template <class S>
+template <typename T>
 struct Stencil {
-  using T = typename S::Scalar;
-  using Layout = SavedLayout<S>;
-
-  static int64_t saved_bytes(const Problem<T>& problem) { return Layout::bytes(problem); }
-
-  static int64_t row_bytes(const Problem<T>& problem) {
+  // Calls f(shape, layout of what is saved).
+  template <class F>
+  static auto with_layout(const Problem<T>& problem, const Plan& plan, F&& f) {
+    return with_shape<T>(plan.rows, [&](auto shape) { return f(shape, SavedLayout<decltype(shape)>(problem, plan)); });
+  }
+  template <class S>
+  static int64_t row_bytes(const Problem<T>& problem, S) {
     return Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
   }
-  static int64_t forward_scratch_bytes(const Problem<T>& problem, bool save) {
-    return save ? 0 : row_bytes(problem) + Layout::verdict_bytes(problem);
+
+  static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
+    return with_layout(problem, plan, [&](auto, const auto& layout) { return layout.bytes(); });
+  }
+  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan& plan, bool save) {
+    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
+      return save ? 0 : row_bytes(problem, shape) + layout.verdict_bytes();
+    });
+  }
+  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan& plan) {
+    return with_layout(problem, plan, [&](auto, const auto& layout) {
+      return static_cast<int64_t>(sizeof(T)) * table_scalars(problem) + layout.flow_bytes();
+    });
   }
 
-  static int64_t backward_scratch_bytes(const Problem<T>& problem) {
-    return sizeof(T) * table_scalars(problem) + Layout::flow_bytes(problem);
-  }
-
-  static cudaError_t forward(const Problem<T>& problem, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    Verdict* verdicts = nullptr;
-    if (level_applies(problem) && float64_is_fast()) {
-      verdicts = static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem));
-      const cudaError_t error = launch_level_forward(
-          problem, value, Layout::kept_memory(problem, saved), Layout::bytes_of_pair(problem), verdicts, stream);
-      if (error != cudaSuccess) return error;
-    }
-    return with_forward_tile<S>(problem, [&](auto tile) {
-      using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-      // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are many.
-      return launch_forward<Engine>(
-          problem, value, Layout::template kept<Engine>(problem, saved), scratch, Layout::rows(problem), verdicts, stream);
+  static cudaError_t forward(
+      const Problem<T>& problem, const Plan& plan, T* value, void* saved, void* scratch, cudaStream_t stream) {
+    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
+      using S = decltype(shape);
+      Verdict* verdicts = nullptr;
+      if (plan.gives_up_pairs()) {
+        verdicts =
+            static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem, shape));
+        const cudaError_t error = launch_level_forward(
+            problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
+            verdicts, stream);
+        if (error != cudaSuccess) return error;
+      }
+      return with_forward_tile<S>(problem, [&](auto tile) {
+        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+        // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
+        // many.
+        return launch_forward<Engine>(
+            problem, value, layout.template kept<Engine>(saved), scratch, layout.rows(), verdicts, stream);
+      });
     });
   }
 
   static cudaError_t backward(
-      const Problem<T>& problem, const Gradient<T>& gradient, const void* saved, void* scratch, cudaStream_t stream) {
+      const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, void* scratch,
+      cudaStream_t stream) {
     T* const table = static_cast<T*>(scratch);
     void* const flows = table + table_scalars(problem);
     void* const memory = const_cast<void*>(saved);
-    return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      const Verdict* verdicts = nullptr;
-      if (level_applies(problem) && float64_is_fast()) {
-        verdicts = static_cast<const Verdict*>(saved);
-        const cudaError_t error = launch_level_backward(
-            problem, target, Layout::kept_memory(problem, memory), Layout::bytes_of_pair(problem), verdicts, stream);
-        if (error != cudaSuccess) return error;
-      }
-      return with_tile<S>(problem, [&](auto tile) {
-        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
-        return launch_backward<Engine>(
-            problem, target, Layout::template kept<Engine>(problem, memory), flows, Layout::rows(problem), verdicts,
-            stream);
+    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
+      using S = decltype(shape);
+      return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
+        const Verdict* verdicts = nullptr;
+        if (plan.gives_up_pairs()) {
+          verdicts = static_cast<const Verdict*>(saved);
+          const cudaError_t error = launch_level_backward(
+              problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
+              verdicts, stream);
+          if (error != cudaSuccess) return error;
+        }
+        return with_tile<S>(problem, [&](auto tile) {
+          using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+          return launch_backward<Engine>(
+              problem, target, layout.template kept<Engine>(memory), flows, layout.rows(), verdicts, stream);
+        });
       });
     });
   }
@@ -186,12 +197,10 @@ struct Stencil {
 }  // namespace
 
 template <typename T>
-Variant<T> stencil_variant() {
-  Variant<T> variant = strip_variant<T, Stencil, kStencilProductDims>("stencil");
-  variant.has_few_dims = true;
-  return variant;
+Face<T> stencil_face() {
+  return face<T, Stencil<T>>();
 }
-template Variant<float> stencil_variant<float>();
-template Variant<double> stencil_variant<double>();
+template Face<float> stencil_face<float>();
+template Face<double> stencil_face<double>();
 
 }  // namespace softdtw

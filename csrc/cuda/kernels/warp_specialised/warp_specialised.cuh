@@ -8,18 +8,16 @@
 // another.
 #pragma once
 
-#include <algorithm>
-
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/strips/tickets.cuh"
 #include "warp_specialised_backward.cuh"
 #include "warp_specialised_forward.cuh"
 
 namespace softdtw {
-namespace {  // of tiled.cu alone
+namespace {  // of warp_specialised.cu alone
 
-constexpr int kTeams = 4;                                         // strips of a block, at most
 constexpr int kForwardTeam = 2, kBackwardTeam = 1 + kRebuilders;  // warps
 
 // A block of teams: warps that sweep the strips, those that price their cells, and the carriers.
@@ -107,23 +105,49 @@ __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) 
   }
 }
 
-// Strips of a block: as many as its shared memory holds, beside what all of them share.
-inline int teams_of(int bytes_of_team) {
-  constexpr int kSharedBytes = 10 * 1024;
-  return std::clamp((current_device().block_bytes - kSharedBytes) / bytes_of_team, 1, kTeams);
+// Strips of a block, beside what all of them share.
+inline int teams_of(int64_t bytes_of_team) { return strips_of_block(current_device(), bytes_of_team, 10 * 1024, kTeams); }
+
+template <class Engine>
+cudaError_t launch_team_forward(
+    const Problem<float>& problem, float* value, void* saved, void* tickets, void* row, cudaStream_t stream) {
+  using S = typename Engine::S;
+  using Team = ForwardTeam<S, typename Engine::Tile>;
+  const Sizes<S> sizes(problem);
+  const Saved<S> kept = saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
+  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
+  const int teams = teams_of(sizeof(Team));
+  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+    return launch_kernel(
+        tiled_team_forward<Engine>, blocks, dim3(kWarp, kForwardTeam * teams + kCarriers), teams * sizeof(Team), stream,
+        problem, value, kept, edges, zeroed, groups);
+  });
 }
 
-// Whether so many blocks of teams, of which a multiprocessor holds one, come to no more than kTurns turns. In two turns they are
-// still faster than other blocks, of which it holds three: measured with twice as many as multiprocessors and four times as many.
-template <int kTurns>
-bool teams_pay(int64_t blocks) {
-  return blocks <= kTurns * current_device().processors;
+template <class Engine>
+cudaError_t launch_team_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* tickets, void* flows,
+    cudaStream_t stream) {
+  using S = typename Engine::S;
+  const Sizes<S> sizes(problem);
+  const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
+  const int teams = teams_of(sizeof(TeamStages<S>));
+  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+    return launch_kernel(
+        tiled_team_backward<Engine>, blocks, dim3(kWarp, kBackwardTeam * teams + kCarriers), teams * sizeof(TeamStages<S>),
+        stream, problem, gradient, kept, static_cast<FlowSlot<S>*>(flows), zeroed, groups);
+  });
 }
 
-template <class Kernel, class... Arguments>
-cudaError_t launch_teams(
-    Kernel kernel, int64_t blocks, int warps, size_t bytes, cudaStream_t stream, const Arguments&... arguments) {
-  return launch_kernel(kernel, blocks, dim3(kWarp, warps + kCarriers), bytes, stream, arguments...);
+// `rows`: of a lane.
+template <template <class> class TileOf>
+cudaError_t launch_teams_forward(
+    int rows, const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
+  return with_shape<float>(rows, [&](auto shape) {
+    using S = decltype(shape);
+    void* const row = static_cast<char*>(scratch) + ticket_bytes<S>(problem, 1);
+    return launch_team_forward<RobustEngine<S, TileOf<S>, true>>(problem, value, saved, scratch, row, stream);
+  });
 }
 
 }  // namespace

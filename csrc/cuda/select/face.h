@@ -1,0 +1,54 @@
+// What every specialisation offers. No torch header: it gets plain pointers and a stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "plan.h"
+
+namespace softdtw {
+
+template <typename T>
+struct Face {
+  int64_t (*saved_bytes)(const Problem<T>&, const Plan&);
+  int64_t (*forward_scratch_bytes)(const Problem<T>&, const Plan&, bool save);
+  int64_t (*backward_scratch_bytes)(const Problem<T>&, const Plan&);
+  // saved is null where nothing is to be kept for a backward pass.
+  cudaError_t (*forward)(const Problem<T>&, const Plan&, T* value, void* saved, void* scratch, cudaStream_t);
+  cudaError_t (*backward)(
+      const Problem<T>&, const Plan&, const Gradient<T>&, const void* saved, void* scratch, cudaStream_t);
+};
+
+// Of a struct with these as static functions.
+template <typename T, class Functions>
+Face<T> face() {
+  return {
+      Functions::saved_bytes, Functions::forward_scratch_bytes, Functions::backward_scratch_bytes, Functions::forward,
+      Functions::backward};
+}
+
+// In the file of the kernel that a function is named after; of T = float and double.
+template <typename T>
+Face<T> diagonal_face();
+template <typename T>
+Face<T> stencil_face();  // linear domain, integer log2 and extended range
+template <typename T>
+Face<T> tiled_face();  // extended range
+Face<float> warp_specialised_face();
+Face<float> bidirectional_face();
+Face<float> few_dims_face();
+Face<float> multivariate_face();
+
+template <typename T>
+Face<T> face_of(const Plan& plan) {
+  if constexpr (sizeof(T) == 4) {
+    if (plan.is(Specialization::kWarpSpecialised)) return warp_specialised_face();
+    if (plan.is(Specialization::kBidirectional)) return bidirectional_face();
+    if (plan.is(Specialization::kFewDims)) return few_dims_face();
+    if (plan.is(Specialization::kMultivariate)) return multivariate_face();
+  }
+  return plan.kernel == Kernel::kDiagonal  ? diagonal_face<T>()
+         : plan.kernel == Kernel::kStencil ? stencil_face<T>()
+                                           : tiled_face<T>();
+}
+
+}  // namespace softdtw
