@@ -6,6 +6,7 @@ import torch
 
 from .._kernels import ops
 from .._kernels.inputs import NOTHING_PER_PAIR, CostInputs, CostKept, CostNumbers, SeriesInputs, SeriesKept, SeriesNumbers
+from .batching import per_pair
 from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
 from .kept_value import keep, kept
 
@@ -35,8 +36,12 @@ def _gradients_with_gamma(kept, numbers, needs, grad_value):
     unit_x, unit_y = ops.backward(torch.ones_like(kept.value), *kept, *numbers, True, True)
     path_cost = path_cost_by_euler(numbers.cost, kept.x, kept.y, unit_x, unit_y, kept.x_lengths, kept.y_lengths)
     grad_gamma, _ = of_gamma_and_penalty(kept.value, path_cost, None, None, kept.gammas)
-    each = grad_value[:, None, None]
-    return unit_x * each if need_x else None, unit_y * each if need_y else None, grad_gamma * grad_value, None
+    return (
+        per_pair(grad_value, unit_x) if need_x else None,
+        per_pair(grad_value, unit_y) if need_y else None,
+        per_pair(grad_value, grad_gamma),
+        None,
+    )
 
 
 def _gradients_of_cost(tensors, numbers, needs, grad_value):
@@ -53,9 +58,9 @@ def _gradients_of_cost(tensors, numbers, needs, grad_value):
     path_cost, steps = sums_over_alignment(kept.cost_matrix, alignment, gamma, kept.x_lengths, kept.y_lengths)
     grad_gamma, grad_penalty = of_gamma_and_penalty(kept.value, path_cost, steps, warp_penalty, gamma)
     return (
-        alignment * grad_value[:, None, None] if need_cost else None,
-        grad_gamma * grad_value if need_gamma else None,
-        grad_penalty * grad_value if need_penalty else None,
+        per_pair(grad_value, alignment) if need_cost else None,
+        per_pair(grad_value, grad_gamma) if need_gamma else None,
+        per_pair(grad_value, grad_penalty) if need_penalty else None,
     )
 
 

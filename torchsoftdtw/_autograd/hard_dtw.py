@@ -5,7 +5,7 @@ import torch
 from .._inputs.arguments import wants_gradient
 from .._kernels import ops
 from . import along_path
-from .batching import under_compiled_transform, under_transform
+from .batching import per_pair, under_compiled_transform, under_transform
 from .first_order import below_autograd_if_first_order, refuse_tracing
 from .kept_value import keep, kept
 
@@ -48,7 +48,7 @@ def _differentiable(name, op, tensors, gradients):
             if any(needed):
                 found = gradients(saved, grad_value, ctx.cost, needed)
             if need_penalty:
-                grad_penalty = grad_value * along_path.steps(value, spans)
+                grad_penalty = per_pair(grad_value, along_path.steps(value, spans))
         found = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
         return *found, None, None, None, grad_penalty, *(None,) * ctx.after_penalties
 

@@ -129,7 +129,7 @@ class GradientOfSeries(torch.autograd.Function):
             grad_value, *rest = inputs
             factors = grad_value.movedim(dim, 0)
             gradients = GradientOfSeries.apply(torch.ones_like(factors[0]), *rest)
-            return tuple(factors[:, :, None, None] * gradient for gradient in gradients), (0, 0)
+            return tuple(per_pair(factors, gradient) for gradient in gradients), (0, 0)
         gradients = GradientOfSeries.apply(*fold(size, in_dims, inputs))
         batch = gradients[0].shape[0] // size
         return tuple(unfold(gradient, size, batch) for gradient in gradients), (0, 0)
