@@ -61,7 +61,7 @@ SOFTDTW_HD T slope_of_cell(const Problem<T>& problem, const View<const T>& x, co
   return sum > T(0) ? T(1) / std::sqrt(sum) : T(0);
 }
 
-// (5) for one row of x (kForX) or of y, with E = 1 on the path. A pair whose value is not a number has no gradient; padding
+// (5) for one row of x (kForX) or of y, with E = 1 on the path. What there is of a pair whose value is not a number, without_value() says; padding
 // gets 0 unless the lengths themselves are out of range.
 template <bool kForX, typename T>
 SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index) {
@@ -70,7 +70,7 @@ SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& 
   const bool inside = index < (kForX ? extent.n : extent.m);
   const bool finite = std::isfinite(gradient.value[pair]);
   if (!extent.valid() || !inside || !finite) {
-    const T fill = extent.valid() && !inside ? T(0) : T(NAN);
+    const T fill = extent.valid() && !inside ? T(0) : gradient.without_value(pair);
     for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = fill;
     return;
   }
@@ -107,9 +107,9 @@ SOFTDTW_HD void path_gradient_of_cost(
   for (int column = from; column < problem.m; column += stride) {
     T entry = 0;
     if (!extent.valid())
-      entry = T(NAN);
+      entry = gradient.without_value(pair);
     else if (row < extent.n && column < extent.m && !finite)
-      entry = extent.in_band(row, column) ? T(NAN) : T(0);
+      entry = extent.in_band(row, column) ? gradient.without_value(pair) : T(0);
     else if (row < extent.n && column >= span.first && column <= span.last)
       entry = gradient.arriving(pair);
     out.at(row, column) = entry;

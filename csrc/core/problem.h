@@ -1,6 +1,7 @@
 // One batch of soft-DTW problems as plain pointers and numbers. No torch header: kernels include this and nothing of torch.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -89,6 +90,8 @@ struct Gradient {
   View<T> x, y, cost;
 
   SOFTDTW_HD T arriving(int64_t b) const { return grad_value[b * grad_stride]; }
+  // The gradient of a pair whose value is not a number: none, but 0 where nothing arrives, as of a pair that was masked out.
+  SOFTDTW_HD T without_value(int64_t b) const { return arriving(b) == T(0) ? T(0) : T(NAN); }
 };
 
 }  // namespace softdtw

@@ -115,22 +115,22 @@ void unpack_gradient(
   }
 }
 
-// A pair whose value is not a number has no gradient. Padding stays zero unless the lengths themselves are invalid.
+// Of a pair whose value is not a number. Padding stays zero unless the lengths themselves are invalid.
 template <typename T>
 void spoil_gradient(const Problem<T>& problem, int64_t b, const Extent& extent, const Gradient<T>& gradient) {
-  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const T fill = gradient.without_value(b);
   const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
   const View<T> x = gradient.x.pair(b), y = gradient.y.pair(b), cost = gradient.cost.pair(b);
   for (int64_t d = 0; d < problem.dim; ++d) {
     if (gradient.x.data)
-      for (int64_t i = 0; i < n; ++i) x.at(i, d) = nan;
+      for (int64_t i = 0; i < n; ++i) x.at(i, d) = fill;
     if (gradient.y.data)
-      for (int64_t j = 0; j < m; ++j) y.at(j, d) = nan;
+      for (int64_t j = 0; j < m; ++j) y.at(j, d) = fill;
   }
   if (gradient.cost.data)
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < m; ++j)
-        if (!extent.valid() || extent.in_band(int(i), int(j))) cost.at(i, j) = nan;
+        if (!extent.valid() || extent.in_band(int(i), int(j))) cost.at(i, j) = fill;
 }
 
 }  // namespace cpu

@@ -173,13 +173,24 @@ struct TangentPass {
     }
   }
 
-  // NaN for a pair without a finite value: in its part of the table, or everywhere.
+  // NaN for a pair without a finite value: in its part of the table, or everywhere. Derivatives along no direction are 0.
   void spoil(int64_t b, const Extent& extent, bool everywhere) const {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto moves = [&](const View<const T>& view) {
+      for (int i = 0; i < extent.n; ++i)
+        for (int j = 0; j < extent.m; ++j)
+          if ((everywhere || extent.in_band(i, j)) && direction(view, b, i, j) != 0) return true;
+      return false;
+    };
+    const double along_first = moves(tangents.first) ? nan : 0;
     Flow<kDirections> flow;
-    flow.e = flow.s = nan;
-    if constexpr (kDirections == 2) flow.t = flow.st = nan;
-    tangents.value_tangent[b] = static_cast<T>(nan);
+    flow.e = nan;
+    flow.s = along_first;
+    if constexpr (kDirections == 2) {
+      flow.t = moves(tangents.second) ? nan : 0;
+      flow.st = along_first == 0 || flow.t == 0 ? 0 : nan;
+    }
+    tangents.value_tangent[b] = static_cast<T>(along_first);
     for (int i = 0; i < extent.n; ++i)
       for (int j = 0; j < extent.m; ++j)
         if (everywhere || extent.in_band(i, j)) write_flow(tangents, b, i, j, flow);

@@ -45,17 +45,23 @@ def gradients(grad_value, path, inputs, cost, needed):
 
 
 def cost_along(path, tensors, penalties, cost):
-    """What the path of each pair costs (B,), all of it differentiable. NaN where no path exists, with NaN for gradients."""
+    """What the path of each pair costs (B,), all of it differentiable.
+
+    NaN where no path exists, with NaN for gradients; 0 where nothing arrives from above.
+    """
+    exists = path.value.isfinite()
+    # Elsewhere numbers may be of the kind that 0 times is not 0.
+    tensors = [_Replaced.apply(tensor, exists, float(k)) for k, tensor in enumerate(tensors)]
     width = tensors[0].shape[2] if cost is None else tensors[1].shape[1]
     rows, columns, on_path = Cells.apply(path.spans, path.x_lengths, path.y_lengths, width)
     if cost is None:
         costs = tensors[0].flatten(1).gather(1, rows * width + columns)
     else:
         costs = _costs_of_pairs(_rows_of(tensors[0], rows), _rows_of(tensors[1], columns), cost)
-    exists = path.value.isfinite()
     along = torch.where(on_path | ~exists.unsqueeze(1), costs, 0).sum(1)
-    along = along * torch.ones_like(along).masked_fill(~exists, torch.nan)
-    return along if penalties is None else along + (penalties * steps(*path[:2])).to(along.dtype)
+    if penalties is not None:
+        along = along + (penalties * steps_of_spans(path.spans)).to(along.dtype)
+    return _Spoiled.apply(along, exists)
 
 
 def steps(value, spans):
@@ -106,6 +112,54 @@ def _within(step, lengths, longest):
     # A length on a CUDA device may be wrong.
     last = longest - 1 if lengths is None else (lengths.unsqueeze(1) - 1).clamp(0, longest - 1)
     return step.clamp(max=last)
+
+
+class _Replaced(torch.autograd.Function):
+    """(tensor (B, ...), exists (B,), number) -> the tensor, with the number in the place of pairs without a path. Gradients
+    are not those of a replacement: they pass as they are."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(tensor, exists, number):
+        return torch.where(exists.view(-1, *(1,) * (tensor.dim() - 1)), tensor, number)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+    @staticmethod
+    def jvp(ctx, tangent, *_):
+        return tangent.clone()
+
+
+class _Spoiled(torch.autograd.Function):
+    """(along (B,), exists (B,)) -> along, NaN for pairs without a path, and for their gradients unless nothing arrives."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(along, exists):
+        return torch.where(exists, along, torch.nan)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[1])
+        ctx.save_for_forward(inputs[1])
+
+    @staticmethod
+    def backward(ctx, grad):
+        (exists,) = ctx.saved_tensors
+        return torch.where(exists | (grad == 0), grad, torch.nan), None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        (exists,) = ctx.saved_tensors
+        return torch.where(exists, tangent, torch.nan)
 
 
 class _ValueAlong(torch.autograd.Function):

@@ -48,8 +48,9 @@ def inner(alignment, matrix):
 
 
 def per_pair(factor, tensor):
-    """factor (B,) times tensor (B, ., .)."""
-    return factor.view(-1, 1, 1) * tensor
+    """factor (..., B) times tensor (B, ...); 0 where the factor is, even of a pair without a value, whose tensor is NaN."""
+    factor = factor.reshape(*factor.shape, *(1,) * (tensor.dim() - 1))
+    return factor * torch.where((factor == 0) & ~tensor.isfinite(), 0, tensor)
 
 
 def under_transform():

@@ -1,132 +1,147 @@
-"""The gradients of soft-DTW's ops, as autograd knows them."""
+"""The gradients of soft-DTW's ops, as autograd knows them. Those of the other ops are in second_order.py."""
 
 import contextlib
 
 import torch
 
-from .._inputs.arguments import PER_PAIR
 from .._kernels import ops
+from .._kernels.inputs import NOTHING_PER_PAIR, CostInputs, CostKept, CostNumbers, SeriesInputs, SeriesKept, SeriesNumbers
+from .batching import per_pair
 from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
+from .kept_value import keep, kept
 
 
-def _keep(ctx, inputs, tensors, output):
-    """For backward: an op's tensors, what it answered and the tensors per pair; and the rest, but `save`, the last one."""
-    rest = tensors + PER_PAIR
-    ctx.options = inputs[rest:-1]
-    ctx.save_for_backward(*inputs[:tensors], *output, *inputs[tensors:rest])
-    ctx.set_materialize_grads(False)
+def _gradients_of_series(tensors, numbers, needs, grad_value):
+    """The gradients of x, y, gammas and warp_penalties, of which `needs` says which are asked for.
 
-
-def _setup_forward(ctx, inputs, output):
-    _keep(ctx, inputs, 2, output)
-
-
-def _backward(options, needs, saved, grad_value):
-    """The gradients of x, y, gammas and warp_penalties, of which `needs` says which are asked for."""
+    tensors, numbers: what is in SeriesKept and in SeriesNumbers.
+    """
     need_x, need_y, need_gamma, need_penalty = needs
     if grad_value is None:
         return None, None, None, None
     if need_gamma or need_penalty:
-        return _backward_with_gamma(options, needs, saved, grad_value)
-    grad_x, grad_y = ops.backward(grad_value, *saved, *options, need_x, need_y)
+        return _gradients_with_gamma(SeriesKept(*tensors), SeriesNumbers(*numbers), needs, grad_value)
+    grad_x, grad_y = ops.backward(grad_value, *tensors, *numbers, need_x, need_y)
     return grad_x if need_x else None, grad_y if need_y else None, None, None
 
 
-def _backward_with_gamma(options, needs, saved, grad_value):
+def _gradients_with_gamma(kept, numbers, needs, grad_value):
     """With (6), whose <E, C> follows from the gradients of one unit of value."""
-    x, y, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
     need_x, need_y, _, need_penalty = needs
-    _, _, warp_penalty, cost, *_ = options
-    if need_penalty or penalties is not None or warp_penalty != 0:
+    if need_penalty or kept.warp_penalties is not None or numbers.warp_penalty != 0:
         raise RuntimeError(
             "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
             "torchsoftdtw::forward_from_cost has both"
         )
-    unit_x, unit_y = ops.backward(torch.ones_like(value), *saved, *options, True, True)
-    path_cost = path_cost_by_euler(cost, x, y, unit_x, unit_y, x_lengths, y_lengths)
-    grad_gamma, _ = of_gamma_and_penalty(value, path_cost, None, None, gammas)
-    each = grad_value[:, None, None]
-    return unit_x * each if need_x else None, unit_y * each if need_y else None, grad_gamma * grad_value, None
+    unit_x, unit_y = ops.backward(torch.ones_like(kept.value), *kept, *numbers, True, True)
+    path_cost = path_cost_by_euler(numbers.cost, kept.x, kept.y, unit_x, unit_y, kept.x_lengths, kept.y_lengths)
+    grad_gamma, _ = of_gamma_and_penalty(kept.value, path_cost, None, None, kept.gammas)
+    return (
+        per_pair(grad_value, unit_x) if need_x else None,
+        per_pair(grad_value, unit_y) if need_y else None,
+        per_pair(grad_value, grad_gamma),
+        None,
+    )
 
 
-def _setup_forward_from_cost(ctx, inputs, output):
-    _keep(ctx, inputs, 1, output)
-
-
-def _backward_from_cost(options, needs, saved, grad_value):
+def _gradients_of_cost(tensors, numbers, needs, grad_value):
     """The gradients of the cost matrix, gammas and warp_penalties."""
     need_cost, need_gamma, need_penalty = needs
     if grad_value is None:
         return None, None, None
     if not (need_gamma or need_penalty):
-        return ops.backward_from_cost(grad_value, *saved, *options), None, None
-    cost_matrix, value, _, x_lengths, y_lengths, _, gammas, penalties = saved
-    alignment = ops.backward_from_cost(torch.ones_like(value), *saved, *options)
-    _, gamma, warp_penalty, *_ = options
-    gamma, warp_penalty = gamma if gammas is None else gammas, warp_penalty if penalties is None else penalties
-    path_cost, steps = sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths)
-    grad_gamma, grad_penalty = of_gamma_and_penalty(value, path_cost, steps, warp_penalty, gamma)
+        return ops.backward_from_cost(grad_value, *tensors, *numbers), None, None
+    kept, numbers = CostKept(*tensors), CostNumbers(*numbers)
+    alignment = ops.backward_from_cost(torch.ones_like(kept.value), *kept, *numbers)
+    gamma = numbers.gamma if kept.gammas is None else kept.gammas
+    warp_penalty = numbers.warp_penalty if kept.warp_penalties is None else kept.warp_penalties
+    path_cost, steps = sums_over_alignment(kept.cost_matrix, alignment, gamma, kept.x_lengths, kept.y_lengths)
+    grad_gamma, grad_penalty = of_gamma_and_penalty(kept.value, path_cost, steps, warp_penalty, gamma)
     return (
-        alignment * grad_value[:, None, None] if need_cost else None,
-        grad_gamma * grad_value if need_gamma else None,
-        grad_penalty * grad_value if need_penalty else None,
+        per_pair(grad_value, alignment) if need_cost else None,
+        per_pair(grad_value, grad_gamma) if need_gamma else None,
+        per_pair(grad_value, grad_penalty) if need_penalty else None,
     )
 
 
-def _registered(backward, tensors):
-    """The derivative of an op as PyTorch registers it: one gradient, or None, for each of its inputs."""
+def _register(name, inputs_type, gradients):
+    """The same for the op itself: one gradient, or None, for each of its inputs."""
+    fields = inputs_type._fields
+    tensors = fields[: fields.index("x_lengths")]
+    wanted = [fields.index(field) for field in (*tensors, "gammas", "warp_penalties")]
 
-    def of_op(ctx, grad_value, _):
-        needs = ctx.needs_input_grad
-        wanted = *needs[:tensors], *needs[tensors + PER_PAIR - 2 : tensors + PER_PAIR]
-        *gradients, grad_gamma, grad_penalty = backward(ctx.options, wanted, ctx.saved_tensors, grad_value)
-        rest = len(needs) - tensors - PER_PAIR
-        return (*gradients, *(None,) * (PER_PAIR - 2), grad_gamma, grad_penalty, *(None,) * rest)
+    def keep(ctx, inputs, output):
+        value, saved = output
+        inputs = inputs_type(*inputs)
+        ctx.numbers = inputs.numbers
+        # A copy, since the user may write into the value. Compiled code mostly finds that it needs none.
+        ctx.save_for_backward(*inputs[: len(tensors)], value.clone(), saved, *(inputs.per_pair or NOTHING_PER_PAIR))
+        ctx.set_materialize_grads(False)
 
-    return of_op
+    def differentiate(ctx, grad_value, _):
+        needs = [ctx.needs_input_grad[place] for place in wanted]
+        found = gradients(ctx.saved_tensors, ctx.numbers, needs, grad_value)
+        answer = [None] * len(fields)
+        for place, gradient in zip(wanted, found, strict=True):
+            answer[place] = gradient
+        return tuple(answer)
+
+    torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=keep)
 
 
-torch.library.register_autograd("torchsoftdtw::forward", _registered(_backward, tensors=2), setup_context=_setup_forward)
-torch.library.register_autograd(
-    "torchsoftdtw::forward_from_cost", _registered(_backward_from_cost, tensors=1), setup_context=_setup_forward_from_cost
-)
-# The derivatives of the other ops are in second_order.py.
+_register("forward", SeriesInputs, _gradients_of_series)
+_register("forward_from_cost", CostInputs, _gradients_of_cost)
 
 
 class _OfSeries(torch.autograd.Function):
-    """The op `forward` with its derivative, of (x, y, gammas, warp_penalties, inputs of the op). What is registered above
-    does the same, for torch.compile and for those who call the op, but PyTorch runs it argument by argument in Python,
-    which takes longer than a small problem."""
+    """The op `forward` with its derivative, of (x, y, gammas, warp_penalties, SeriesInputs). What is registered above does
+    the same, for torch.compile and for those who call the op, but PyTorch runs it argument by argument in Python, which
+    takes longer than a small problem."""
 
     @staticmethod
     def forward(ctx, x, y, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = ops.forward(*inputs)
-        _setup_forward(ctx, inputs, (value, saved))
+        ctx.numbers, ctx.value = inputs.numbers, keep(value)
+        ctx.save_for_backward(x, y, saved, *inputs.per_pair)
+        ctx.set_materialize_grads(False)
         return value
 
     @staticmethod
     def backward(ctx, grad_value):
-        saved = ctx.saved_tensors  # outside: activation checkpointing computes them anew here, under autograd
+        # Outside: activation checkpointing computes them anew here, under autograd.
+        x, y, saved, *per_pair = ctx.saved_tensors
+        per_pair = per_pair or NOTHING_PER_PAIR
         with below_autograd_if_first_order():
-            return *_backward(ctx.options, ctx.needs_input_grad[:-1], saved, grad_value), None
+            value = kept(*ctx.value)
+            if value is None:
+                value, _ = ops.forward(x, y, *per_pair, *ctx.numbers, False)
+            tensors = x, y, value, saved, *per_pair
+            return *_gradients_of_series(tensors, ctx.numbers, ctx.needs_input_grad[:-1], grad_value), None
 
 
 class _OfCost(torch.autograd.Function):
-    """The op `forward_from_cost`, of (cost_matrix, gammas, warp_penalties, inputs of the op), likewise."""
+    """The op `forward_from_cost`, of (cost_matrix, gammas, warp_penalties, CostInputs), likewise."""
 
     @staticmethod
     def forward(ctx, cost_matrix, gammas, penalties, inputs):
         with torch._C._AutoDispatchBelowAutograd():
             value, saved = ops.forward_from_cost(*inputs)
-        _setup_forward_from_cost(ctx, inputs, (value, saved))
+        ctx.numbers, ctx.value = inputs.numbers, keep(value)
+        ctx.save_for_backward(cost_matrix, saved, *inputs.per_pair)
+        ctx.set_materialize_grads(False)
         return value
 
     @staticmethod
     def backward(ctx, grad_value):
-        saved = ctx.saved_tensors
+        cost_matrix, saved, *per_pair = ctx.saved_tensors
+        per_pair = per_pair or NOTHING_PER_PAIR
         with below_autograd_if_first_order():
-            return *_backward_from_cost(ctx.options, ctx.needs_input_grad[:-1], saved, grad_value), None
+            value = kept(*ctx.value)
+            if value is None:
+                value, _ = ops.forward_from_cost(cost_matrix, *per_pair, *ctx.numbers, False)
+            tensors = cost_matrix, value, saved, *per_pair
+            return *_gradients_of_cost(tensors, ctx.numbers, ctx.needs_input_grad[:-1], grad_value), None
 
 
 def below_autograd_if_first_order():
@@ -142,21 +157,19 @@ def refuse_tracing():
         )
 
 
-def value_of_series(*inputs):
+def value_of_series(inputs):
     """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
-    save = inputs[-1]
-    if save:
+    if inputs.save:
         refuse_tracing()
-        return _OfSeries.apply(*inputs[:2], *inputs[2 + PER_PAIR - 2 : 2 + PER_PAIR], inputs)
+        return _OfSeries.apply(inputs.x, inputs.y, inputs.gammas, inputs.warp_penalties, inputs)
     with torch._C._AutoDispatchBelowAutograd():
         return ops.forward(*inputs)[0]
 
 
-def value_of_cost(*inputs):
+def value_of_cost(inputs):
     """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
-    save = inputs[-1]
-    if save:
+    if inputs.save:
         refuse_tracing()
-        return _OfCost.apply(inputs[0], *inputs[1 + PER_PAIR - 2 : 1 + PER_PAIR], inputs)
+        return _OfCost.apply(inputs.cost_matrix, inputs.gammas, inputs.warp_penalties, inputs)
     with torch._C._AutoDispatchBelowAutograd():
         return ops.forward_from_cost(*inputs)[0]

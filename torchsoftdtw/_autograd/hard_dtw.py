@@ -5,8 +5,9 @@ import torch
 from .._inputs.arguments import wants_gradient
 from .._kernels import ops
 from . import along_path
-from .batching import under_compiled_transform, under_transform
+from .batching import per_pair, under_compiled_transform, under_transform
 from .first_order import below_autograd_if_first_order, refuse_tracing
+from .kept_value import keep, kept
 
 
 def _series_gradients(saved, grad_value, cost, needed):
@@ -26,8 +27,8 @@ def _differentiable(name, op, tensors, gradients):
     """
     penalties = tensors + 3
 
-    def setup(ctx, inputs, output):
-        ctx.save_for_backward(*inputs[:tensors], *output, *inputs[tensors : tensors + 2], inputs[penalties])
+    def setup(ctx, inputs, outputs):
+        ctx.save_for_backward(*inputs[:tensors], *outputs, *inputs[tensors : tensors + 2], inputs[penalties])
         ctx.cost = inputs[-2] if tensors == 2 else None
         ctx.after_penalties = len(inputs) - penalties - 1
         ctx.set_materialize_grads(False)
@@ -47,7 +48,7 @@ def _differentiable(name, op, tensors, gradients):
             if any(needed):
                 found = gradients(saved, grad_value, ctx.cost, needed)
             if need_penalty:
-                grad_penalty = grad_value * along_path.steps(value, spans)
+                grad_penalty = per_pair(grad_value, along_path.steps(value, spans))
         found = (gradient if need else None for gradient, need in zip(found, needed, strict=True))
         return *found, None, None, None, grad_penalty, *(None,) * ctx.after_penalties
 
@@ -56,15 +57,19 @@ def _differentiable(name, op, tensors, gradients):
         def forward(ctx, *inputs):
             with torch._C._AutoDispatchBelowAutograd():
                 value, spans = op(*inputs)
-            setup(ctx, inputs, (value, spans))
+            setup(ctx, inputs, (spans,))
             ctx.mark_non_differentiable(spans)
+            ctx.value = keep(value)
             return value, spans
 
         @staticmethod
         def backward(ctx, grad_value, _grad_spans):
             saved = ctx.saved_tensors  # outside, as in first_order.py
             with below_autograd_if_first_order():
-                return differentiate(ctx, saved, grad_value)
+                value = kept(*ctx.value)
+                if value is None:
+                    value = finite_where_a_path_is(saved[tensors], grad_value)
+                return differentiate(ctx, (*saved[:tensors], value, *saved[tensors:]), grad_value)
 
     def under_func(*inputs):
         return along_path.value_and_spans(op, tensors, inputs)
@@ -82,11 +87,21 @@ def _differentiable(name, op, tensors, gradients):
         refuse_tracing()
         return Differentiable.apply(*inputs)
 
+    def setup_registered(ctx, inputs, output):
+        value, spans = output
+        setup(ctx, inputs, (value.clone(), spans))  # as in first_order.py
+
     def registered(ctx, grad_value, _grad_spans):
         return differentiate(ctx, ctx.saved_tensors, grad_value)
 
-    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup)
+    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup_registered)
     return value_and_spans
+
+
+def finite_where_a_path_is(spans, like):
+    """(B,): 0 for a pair that has a path, NaN for one that has none. Derivatives ask no more of a value."""
+    first, last = spans[:, 0].unbind(1)
+    return torch.where(first <= last, 0.0, torch.nan).to(like)
 
 
 def _no_second_order(ctx, *grads):

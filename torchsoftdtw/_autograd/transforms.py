@@ -22,18 +22,18 @@ from .second_order import (
 )
 
 
-def value_of_series(*inputs):
-    """(x, y, *options, cost, *plan, save) -> value (B,), differentiable as in first_order.py."""
+def value_of_series(inputs):
+    """The value (B,) of SeriesInputs, differentiable as in first_order.py."""
     if torch.compiler.is_compiling():
         return _series_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward(*inputs)[0]
-    return OfSeries.apply(*inputs[:-1]) if under_transform() else first_order.value_of_series(*inputs)
+    return OfSeries.apply(*inputs[:-1]) if under_transform() else first_order.value_of_series(inputs)
 
 
-def value_of_cost(*inputs):
-    """(cost_matrix, *options, *plan, save) -> value (B,), differentiable with respect to the cost matrix."""
+def value_of_cost(inputs):
+    """The value (B,) of CostInputs, differentiable with respect to the cost matrix."""
     if torch.compiler.is_compiling():
         return _cost_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward_from_cost(*inputs)[0]
-    return OfCost.apply(*inputs[:-1]) if under_transform() else first_order.value_of_cost(*inputs)
+    return OfCost.apply(*inputs[:-1]) if under_transform() else first_order.value_of_cost(inputs)
 
 
 def alignment_of_cost(*inputs):
@@ -129,7 +129,7 @@ class GradientOfSeries(torch.autograd.Function):
             grad_value, *rest = inputs
             factors = grad_value.movedim(dim, 0)
             gradients = GradientOfSeries.apply(torch.ones_like(factors[0]), *rest)
-            return tuple(factors[:, :, None, None] * gradient for gradient in gradients), (0, 0)
+            return tuple(per_pair(factors, gradient) for gradient in gradients), (0, 0)
         gradients = GradientOfSeries.apply(*fold(size, in_dims, inputs))
         batch = gradients[0].shape[0] // size
         return tuple(unfold(gradient, size, batch) for gradient in gradients), (0, 0)

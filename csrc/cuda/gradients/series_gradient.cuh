@@ -67,13 +67,14 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
     __syncthreads();
   }
 
-  const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
+  const bool has_value = isfinite(gradient.value[pair]);
+  const T scale = has_value ? gradient.arriving(pair) : gradient.without_value(pair);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       if (first_row + row4 + i < rows && first_dim + dim4 + k < problem.dim)
-        out.at(first_row + row4 + i, first_dim + dim4 + k) = sums[i][k] * scale;
+        out.at(first_row + row4 + i, first_dim + dim4 + k) = has_value ? sums[i][k] * scale : scale;
 }
 
 template <typename T>

@@ -319,17 +319,30 @@ __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gra
   return scale * (problem.cost == Cost::kSqEuclidean ? T(2) : T(1));
 }
 
-// The answer for lengths out of range, which only the device can see: no number of such a pair is to be trusted.
+// Whether a pair has a gradient to be computed. If not, invalid_backward() answers.
 template <typename T>
-__device__ void invalid_backward(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
+__device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
+  return extent.valid() && isfinite(gradient.value[pair]);
+}
+
+// The answer for a pair whose value is not a number: in the pair's own part, and everywhere where its lengths are out of
+// range, which only the device can see: no number of such a pair is to be trusted.
+template <typename T>
+__device__ void invalid_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
   const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns) {
+  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
+  const T with = gradient.without_value(pair);
+  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns, bool is_table) {
     if (out.data == nullptr) return;
-    for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = T(NAN);
+    for (int64_t i = thread; i < rows * columns; i += threads) {
+      const int row = static_cast<int>(i / columns), column = static_cast<int>(i % columns);
+      if (!is_table || !extent.valid() || extent.in_band(row, column)) out.pair(pair).at(row, column) = with;
+    }
   };
-  fill(gradient.x, problem.n, problem.dim);
-  fill(gradient.y, problem.m, problem.dim);
-  fill(gradient.cost, problem.n, problem.m);
+  fill(gradient.x, n, problem.dim, false);
+  fill(gradient.y, m, problem.dim, false);
+  fill(gradient.cost, n, m, true);
 }
 
 }  // namespace softdtw

@@ -98,14 +98,16 @@ __global__ void __launch_bounds__(kCutThreads) meeting_cut(
     const __grid_constant__ MeetingMemory memory, CutOfPair* cuts, CutShares* shares) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
-  const bool has_gradient = extent.valid() && !isnan(gradient_scale(problem, gradient, pair));
+  const bool is_number = !isnan(gradient_scale(problem, gradient, pair));  // neither value nor gradient from above spoil it
+  const bool has_gradient = extent.valid() && is_number;
+  const float start = has_gradient ? 0 : gradient.without_value(pair);
   const auto fill = [&](const View<float>& out, int64_t count, float with) {
     if (out.data == nullptr) return;
     for (int64_t i = blockIdx.y * kCutThreads + threadIdx.x; i < count; i += gridDim.y * kCutThreads)
       out.pair(pair).at(i, 0) = with;
   };
-  fill(gradient.x, problem.n, has_gradient ? 0 : NAN);
-  fill(gradient.y, problem.m, has_gradient ? 0 : NAN);
+  fill(gradient.x, problem.n, start);
+  fill(gradient.y, problem.m, start);
   if (!has_gradient) return;
   const StatesAtCut states(extent, memory, pair);
   const Number sum = memory.sum(pair);

@@ -125,11 +125,11 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
   const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
   if (index >= length) return;
   const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = T(NAN);
+  if (extent.valid() && index >= (kForX ? extent.n : extent.m)) return;
+  if (!extent.valid() || !isfinite(gradient.value[pair])) {
+    for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = gradient.without_value(pair);
     return;
   }
-  if (index >= (kForX ? extent.n : extent.m)) return;
   alignment += pair * cells;
   starts += pair * (problem.n + problem.m);
 
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
   const int from = kForX ? max(0, fixed + extent.low) : max(0, fixed - extent.high);
   const int to = kForX ? min(extent.m - 1, fixed + extent.high) : min(extent.n - 1, fixed - extent.low);
   const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = (kForX ? T(1) : T(-1)) * (isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN));
+  const T scale = (kForX ? T(1) : T(-1)) * gradient.arriving(pair);
   constexpr int kDims = 4;
   for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
     T sums[kDims] = {};
@@ -170,11 +170,11 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_cost_gradient(
     const Extent extent = problem.extent(pair);
     T& out = gradient.cost.pair(pair).at(row, column);
     if (!extent.valid()) {
-      out = T(NAN);
+      out = gradient.without_value(pair);
     } else if (row < extent.n && column < extent.m && extent.in_band(row, column)) {
-      const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
       const int64_t start = starts[pair * (problem.n + problem.m) + row + column];
-      out = scale * alignment[pair * cells + start + row - Diagonal(extent, row + column).first];
+      const T e = alignment[pair * cells + start + row - Diagonal(extent, row + column).first];
+      out = isfinite(gradient.value[pair]) ? e * gradient.arriving(pair) : gradient.without_value(pair);
     }
   }
 }

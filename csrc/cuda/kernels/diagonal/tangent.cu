@@ -45,13 +45,30 @@ __device__ double direction(const View<const T>& view, int64_t pair, int row, in
   return view.data ? static_cast<double>(view.pair(pair).at(row, column)) : 0.0;
 }
 
+// NaN for a pair without a finite value. Derivatives along no direction are 0. By all threads of the block.
 template <typename T, int kDirections>
 __device__ void spoil(const Problem<T>& problem, const Tangents<T>& tangents, int64_t pair, const Extent& extent) {
-  Flow<kDirections> flow;
-  flow.e = flow.s = NAN;
-  if constexpr (kDirections == 2) flow.t = flow.st = NAN;
-  if (threadIdx.x == 0) tangents.value_tangent[pair] = T(NAN);
   const int64_t total = int64_t{extent.n} * extent.m;
+  __shared__ bool moves;
+  const auto along = [&](const View<const T>& view) {
+    __syncthreads();
+    if (threadIdx.x == 0) moves = false;
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
+      const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
+      if (extent.in_band(row, column) && direction(view, pair, row, column) != 0) moves = true;
+    }
+    __syncthreads();
+    return moves ? double(NAN) : 0.0;
+  };
+  Flow<kDirections> flow;
+  flow.e = NAN;
+  flow.s = along(tangents.first);
+  if constexpr (kDirections == 2) {
+    flow.t = along(tangents.second);
+    flow.st = flow.s == 0 || flow.t == 0 ? 0.0 : double(NAN);
+  }
+  if (threadIdx.x == 0) tangents.value_tangent[pair] = static_cast<T>(flow.s);
   for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
     const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
     if (extent.in_band(row, column)) write_flow(tangents, pair, row, column, flow);

@@ -77,11 +77,10 @@ struct ProductSweep {
   }
 };
 
-// A pair whose value is not a number has no gradient either.
-__device__ void spoil(const View<float>& out, int64_t pair, int64_t rows, int64_t columns) {
+__device__ void fill(const View<float>& out, int64_t pair, int64_t rows, int64_t columns, float with) {
   if (out.data == nullptr) return;
   const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-  for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = NAN;
+  for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = with;
 }
 
 __device__ __forceinline__ View<float> other_table(const Problem<float>& problem, float* memory) {
@@ -110,8 +109,9 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   const Extent extent = problem.extent(pair);
   if (!extent.valid() || !isfinite(gradient.value[pair])) {
     if (above > 0) return;
-    spoil(gradient.x, pair, extent.valid() ? extent.n : problem.n, problem.dim);
-    spoil(gradient.y, pair, extent.valid() ? extent.m : problem.m, problem.dim);
+    const float with = gradient.without_value(pair);
+    fill(gradient.x, pair, extent.valid() ? extent.n : problem.n, problem.dim, with);
+    fill(gradient.y, pair, extent.valid() ? extent.m : problem.m, problem.dim, with);
     return;
   }
   const int index = strips_of<S>(extent) - 1 - above;

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
   const auto go_back = [&](int64_t pair) {
     if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
     const Extent extent = problem.extent(pair);
-    if (!extent.valid()) return invalid_backward(problem, gradient, pair);
+    if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, extent, pair);
     __syncthreads();  // the pair before is done
     if (threadIdx.x == 0) words[warp] = 0;
     __syncthreads();

@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   if (threadIdx.x == 0) words[warp] = 0;
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    if (group == 0) invalid_backward(problem, gradient, pair);
+  if (!has_gradient(gradient, extent, pair)) {
+    if (group == 0) invalid_backward(problem, gradient, extent, pair);
     return;
   }
   // Groups and warps count from the pair's last strip.

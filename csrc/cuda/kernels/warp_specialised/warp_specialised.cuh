@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(kWarp*(kBackwardTeam* kTeams + kCarriers), 1) 
   if (warp < teams) stages[warp].start(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    if (group == 0) invalid_backward(problem, gradient, pair);
+  if (!has_gradient(gradient, extent, pair)) {
+    if (group == 0) invalid_backward(problem, gradient, extent, pair);
     return;
   }
   // Groups and teams count from the pair's last strip.

@@ -1,0 +1,107 @@
+"""What the ops of csrc/ops.cpp take, by name."""
+
+from typing import NamedTuple
+
+import torch
+
+NOTHING_PER_PAIR = (None,) * 5
+
+
+class SeriesInputs(NamedTuple):
+    """The inputs of `forward`, in its order."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None
+    warp_penalties: torch.Tensor | None
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+    cost: str
+    kernel: str
+    rows_per_thread: int
+    save: bool
+
+    @property
+    def per_pair(self):
+        """The tensors of one number per pair, or None; nothing at all where all are None: to save those takes time, too."""
+        tensors = self[2:7]
+        return () if tensors == NOTHING_PER_PAIR else tensors
+
+    @property
+    def numbers(self):
+        """What is no tensor and `backward` takes as well: SeriesNumbers, yet without the names, which take time."""
+        return self[7:13]
+
+
+class SeriesNumbers(NamedTuple):
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+    cost: str
+    kernel: str
+    rows_per_thread: int
+
+
+class SeriesKept(NamedTuple):
+    """The tensors that `backward` takes after the gradient from above, in its order."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+    value: torch.Tensor
+    saved: torch.Tensor
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None
+    warp_penalties: torch.Tensor | None
+
+
+class CostInputs(NamedTuple):
+    """The inputs of `forward_from_cost`, in its order."""
+
+    cost_matrix: torch.Tensor
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None
+    warp_penalties: torch.Tensor | None
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+    kernel: str
+    rows_per_thread: int
+    save: bool
+
+    @property
+    def per_pair(self):
+        tensors = self[1:6]
+        return () if tensors == NOTHING_PER_PAIR else tensors
+
+    @property
+    def numbers(self):
+        return self[6:11]
+
+
+class CostNumbers(NamedTuple):
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+    kernel: str
+    rows_per_thread: int
+
+
+class CostKept(NamedTuple):
+    """The tensors that `backward_from_cost` takes after the gradient from above, in its order."""
+
+    cost_matrix: torch.Tensor
+    value: torch.Tensor
+    saved: torch.Tensor
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None
+    warp_penalties: torch.Tensor | None
