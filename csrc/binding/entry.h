@@ -42,7 +42,10 @@ struct EntryPoints {
       const Tensor& saved, const Tensor& like) {
     STD_TORCH_CHECK(
         saved.numel() == Backend::template saved_bytes<T>(problem, plan),
-        "backward was called for a forward pass that saved nothing, or with other arguments");
+        "saved: backward was called for a forward pass that saved nothing, or with other arguments");
+    STD_TORCH_CHECK(
+        saved.scalar_type() == ScalarType::Byte && saved.is_contiguous() && saved.device() == like.device(),
+        "saved: expected a contiguous uint8 tensor on the device of the input, as a forward pass with save returns it");
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);

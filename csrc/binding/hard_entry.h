@@ -36,9 +36,9 @@ struct HardEntryPoints {
       const Tensor& spans, const Tensor& like) {
     STD_TORCH_CHECK(
         spans.dim() == 3 && spans.size(0) == problem.batch && spans.size(1) == problem.n && spans.size(2) == 2 &&
-            spans.scalar_type() == ScalarType::Int && spans.is_contiguous(),
+            spans.scalar_type() == ScalarType::Int && spans.is_contiguous() && spans.device() == like.device(),
         "spans: expected a contiguous int32 tensor of shape (", problem.batch, ", ", problem.n,
-        ", 2), as a forward pass with save returns it");
+        ", 2) on the device of the input, as a forward pass with save returns it");
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);
