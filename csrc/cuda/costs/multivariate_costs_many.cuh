@@ -29,6 +29,7 @@ class ManyCosts : StripOfSeries {
 
  public:
   static constexpr int kStride = kWarps;  // between the batches of a warp
+  static constexpr int kFirstBatch = 0;   // that is filled from left to right: those before it have been cleared
 
   __device__ ManyCosts(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,
@@ -40,8 +41,9 @@ class ManyCosts : StripOfSeries {
         scale(Ring::kIsPriced ? Recurrences<S>(problem, pair).plain.scale : 0) {
     if (x.dim >= kMatrixDims)
       for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
-    for (int batch = -kEarlyBatches; batch < 0; ++batch)
-      if (first_own(batch, 1) == batch) clear(Ring::slot(batch));
+    // Batches left of the first column are never announced: whoever fills batch 0 clears them all, and with that one they are there.
+    if (first_own(0, 1) == 0)
+      for (int batch = -kEarlyBatches; batch < 0; ++batch) clear(Ring::slot(batch));
     ring.meet();
   }
   // The first of the warp's batches, from this one on, to the right (`direction` 1) or to the left (-1).
