@@ -148,6 +148,10 @@ class Machine {
     for (const Copy& copy : copies) std::memcpy(copy.to, copy.from, copy.bytes);
     copies.clear();
   }
+  unsigned draw() {
+    lot_ = lot_ * 1664525u + 1013904223u;
+    return lot_ >> 8;
+  }
   int lane() const { return lane_; }
   char* dynamic_memory() const { return warp_->slot->memory; }
   // The block's object of a declaration.
@@ -316,11 +320,6 @@ class Machine {
     }
     _longjmp(next.place, 1);
   }
-  unsigned draw() {
-    lot_ = lot_ * 1664525u + 1013904223u;
-    return lot_ >> 8;
-  }
-
   unsigned seed_ = 0, lot_ = 0, next_block_ = 0;
   int resident_ = 2, threads_ = 0, lane_ = 0, place_ = 0, yields_ = 0;
   size_t dynamic_bytes_ = 0;

@@ -47,9 +47,10 @@ struct Ring {
     filled[item % kSlots].wait(item / kSlots);
     return items[item % kSlots];
   }
-  // The same, of which the lane has seen before that it is there, or not.
+  // The same, of which the lane has seen before that it is there, or not: lanes that differ in it meet behind the wait.
   __device__ __forceinline__ const Item& await(unsigned item, bool is_there) const {
-    if (!is_there) filled[item % kSlots].wait(item / kSlots);
+    while (!is_there) is_there = filled[item % kSlots].opens(item / kSlots);
+    __syncwarp();
     return items[item % kSlots];
   }
   __device__ __forceinline__ bool is_there(unsigned item) const { return filled[item % kSlots].is_open(item / kSlots); }

@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
   Verdict verdict = Verdict::kRejected;
   if (level_forward<T, kRows>(problem, layout, first_pair, memory, value, saved, stride)) verdict = Verdict::kAccepted;
   if constexpr (sizeof(T) == 4) {
+    __syncwarp();  // the next engine writes its columns over those that this one has read
     const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair), wanted = verdict == Verdict::kRejected;
     if (steep_forward<kRows>(problem, layout, first_pair, exists && wanted, memory, value, saved, stride))
       verdict = Verdict::kSteep;
