@@ -46,7 +46,7 @@ struct EntryPoints {
     STD_TORCH_CHECK(
         saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte && saved.is_contiguous() &&
             saved.device() == like.device(),
-        "saved: expected a contiguous uint8 tensor of one dimension on the device of the input, as forward returns it");
+        "saved: expected a contiguous uint8 tensor on the device of the input, as forward returns it");
     const int code = recorded_code(saved.numel());
     STD_TORCH_CHECK(
         code != 0, "saved: expected what a forward pass with save=True returned, got ", saved.numel(), " bytes");

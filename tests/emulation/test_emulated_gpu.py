@@ -89,7 +89,9 @@ def test_a_grid_with_too_many_blocks_is_an_error(gpu, blocks):
     assert ran.value == 6
 
 
-@pytest.mark.parametrize(("name", "n", "dim"), [("stencil", 40, 1), ("tiled", 200, 1), ("tiled", 200, 3), ("tiled", 40, 20)])
+@pytest.mark.parametrize(
+    ("name", "n", "dim"), [("stencil", 40, 1), ("tiled", 200, 1), ("tiled", 200, 3), ("tiled", 40, 20)]
+)
 def test_a_device_that_does_not_answer_is_an_error_of_that_call(gpu, name, n, dim):
     x, y = normal(1, n, dim).float(), normal(1, 300, dim, seed=1).float()
     gpu.fail_next_query()

@@ -184,6 +184,44 @@ def test_a_backward_pass_without_saved_state_is_an_error(kernel):
         ops.backward(torch.ones_like(value), x, y, value, saved, *options, "sqeuclidean", *plan, True, True)
 
 
+def strided(tensor):
+    return torch.stack([tensor, tensor], -1)[..., 0]
+
+
+@pytest.mark.parametrize("change", [lambda z: z.view(torch.int8), strided], ids=["dtype", "strides"])
+def test_saved_state_of_another_kind_is_an_error(kernel, change):
+    """Not only of another size: it is read as bytes without gaps."""
+    x, y, options, plan = arguments(kernel, 2, 5, 6, torch.float32)
+    value, saved = ops.forward(x, y, *options, "sqeuclidean", *plan, True)
+    cost = torch.rand(2, 5, 6).to(kernel.device)
+    of_cost, saved_of_cost = ops.forward_from_cost(cost, *options, *plan, True)
+    message = "saved: expected a contiguous uint8 tensor on the device of the input"
+    with pytest.raises(RuntimeError, match=message):
+        ops.backward(value, x, y, value, change(saved), *options, "sqeuclidean", *plan, True, True)
+    with pytest.raises(RuntimeError, match=message):
+        ops.backward_from_cost(of_cost, cost, of_cost, change(saved_of_cost), *options, *plan)
+
+
+@pytest.mark.parametrize("change", [lambda z: z.long(), strided, lambda z: z[:, :4]], ids=["dtype", "strides", "shape"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_spans_of_another_kind_are_an_error(device, change):
+    x, y = normal(2, 5, 1).to(device), normal(2, 6, 1).to(device)
+    value, spans = ops.dtw(x, y, *[None] * 4, -1, 0.0, False, "sqeuclidean", True)
+    with pytest.raises(RuntimeError, match=r"spans: expected a contiguous int32 tensor of shape .2, 5, 2. on the device"):
+        ops.dtw_backward(value, x, y, value, change(spans), None, None, "sqeuclidean", True, True)
+
+
+@pytest.mark.cuda
+def test_what_a_forward_pass_keeps_has_to_be_on_the_device_of_the_input():
+    x, y, options, plan = arguments(KernelCase("cuda", "stencil"), 2, 5, 6, torch.float32)
+    value, saved = ops.forward(x, y, *options, "sqeuclidean", *plan, True)
+    with pytest.raises(RuntimeError, match="saved: expected a contiguous uint8 tensor on the device of the input"):
+        ops.backward(value, x, y, value, saved.cpu(), *options, "sqeuclidean", *plan, True, True)
+    value, spans = ops.dtw(x, y, *[None] * 4, -1, 0.0, False, "sqeuclidean", True)
+    with pytest.raises(RuntimeError, match=r"spans: expected a contiguous int32 tensor of shape .* on the device"):
+        ops.dtw_backward(value, x, y, value, spans.cpu(), None, None, "sqeuclidean", True, True)
+
+
 def test_a_graph_can_be_run_backwards_twice(kernel):
     x, y = (normal(2, 5, 1, seed=s).to(kernel.device).requires_grad_() for s in (1, 2))
     value = soft_dtw(x, y, kernel=kernel.name).sum()
