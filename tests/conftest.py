@@ -2,7 +2,7 @@ import zlib
 
 import pytest
 import torch
-from cases import EMULATED, ENGINES, EVERY_TEMPLATE, KERNELS, OF_GPU
+from cases import EMULATED, ENGINES, EVERY_TEMPLATE, KERNELS, NAMES_OF_PARTS, OF_GPU, PARTS
 from emulation.build import build_kernels, once
 from emulation.device import EmulatedGPU
 from hypothesis import settings
@@ -15,11 +15,16 @@ settings.register_profile("package", derandomize=True, deadline=None, print_blob
 settings.load_profile("package")
 
 
+def pytest_report_header():
+    if EMULATED in NAMES_OF_PARTS:
+        return f"emulated GPU: the commit's part of its tests; again by EMULATED_GPU={EMULATED}, others by its first number"
+
+
 def pytest_collection_modifyitems(config, items):
-    if EMULATED == "some":
-        left_out = [item for item in items if takes_long(item)]
+    if EMULATED in NAMES_OF_PARTS:
+        left_out = [item for item in items if is_left_out(item)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not takes_long(item)]
+        items[:] = [item for item in items if not is_left_out(item)]
     if not torch.cuda.is_available():
         reason = "needs a GPU, and torch.cuda.is_available() is False"
     elif not ops.HAS_CUDA:
@@ -37,6 +42,12 @@ def emulated_gpu(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
+def seed():
+    """Networks of a test begin alike, whatever has run before it."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def gpu(request):
     """The emulated GPU, of a test that runs on it."""
     marker = request.node.get_closest_marker("emulated")
@@ -48,11 +59,12 @@ def gpu(request):
         yield emulated
 
 
-def takes_long(item):
-    """All tests on the emulated GPU together do: eleven in twelve of them, and those that are marked so."""
-    if not item.get_closest_marker("emulated") or "test_emulated_gpu" in item.nodeid:
+def is_left_out(item):
+    """All tests on the emulated GPU take long: of those that need not run always, one part of twelve runs, by its name."""
+    if not item.get_closest_marker("emulated") or item.get_closest_marker("always"):
         return False
-    return bool(item.get_closest_marker("long")) or zlib.crc32(item.nodeid.encode()) % 12 > 0
+    part = zlib.crc32(item.nodeid.encode()) % PARTS
+    return bool(item.get_closest_marker("long")) or NAMES_OF_PARTS[part] != EMULATED
 
 
 def parameters(cases):

@@ -93,6 +93,7 @@ def test_cost_matrices_agree_with_the_oracle(device, dtype, setting):
         np.testing.assert_array_equal(numpy64(gradient)[b], on_path)
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("open_ends", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_ties_are_broken_in_the_documented_order(device, dtype, open_ends):
@@ -306,6 +307,7 @@ def test_strided_series_and_pairs_without_a_batch(device):
     assert dtw(x[:0], y[:0]).shape == (0,) and dtw_path(x[:0], y[:0])[1] == []
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_opcheck(device, setting):
     options = SETTINGS[setting]

@@ -13,6 +13,7 @@ from torchsoftdtw import soft_dtw
 
 pytestmark = [
     pytest.mark.emulated,
+    pytest.mark.always,
     pytest.mark.skipif(EMULATED == "none", reason="needs an emulated GPU: a C++ compiler, no GPU, PyTorch 2.9 or later"),
 ]
 WRONG = {

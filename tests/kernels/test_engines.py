@@ -323,7 +323,7 @@ def assert_gradients_of_series(kernel, dtype, case, gamma, pairs):
 def test_the_height_of_a_wall_that_every_path_crosses_changes_nothing(engine, exponent):
     """The oracle rounds a table as high as this, but E is that of a low wall, since nothing crosses either twice."""
     kernel, dtype = engine
-    if exponent > 43 and kernel.device == "cuda":
+    if exponent > 43 and kernel.is_cuda:
         pytest.skip("between the chunks of the backward pass the kernels for CUDA keep 45 bits")
     for where in ("row", "column"):
         costs = noise(1, 90, 100).square().float().double()

@@ -74,6 +74,7 @@ def filled_memory():
     torch.use_deterministic_algorithms(before)
 
 
+@pytest.mark.always
 @pytest.mark.usefixtures("filled_memory")
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
@@ -89,6 +90,7 @@ def test_opcheck_of_series_ops(kernel, options, batch, n, m, dtype):
         opcheck(ops.backward, (*leaves, value, saved, *shared, cost, *plan, *needed), trace)
 
 
+@pytest.mark.always
 @pytest.mark.usefixtures("filled_memory")
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
@@ -102,6 +104,7 @@ def test_opcheck_of_cost_matrix_ops(kernel, options, batch, n, m, dtype):
     opcheck(ops.backward_from_cost, (*leaves, value, saved, *shared, *plan))
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)
 def test_opcheck_of_second_order_ops(device, options, batch, n, m, dtype):
