@@ -88,10 +88,10 @@ def soft_dtw(
     problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
     if call is None:
         return problem.answer(values_of(problem, kernel))
-    inputs = _inputs_of_series(problem, kernel)
+    reduced, inputs = _reduced_and_inputs(problem, kernel)
     if inputs[0] is x and inputs[1] is y:
         repeats.remember(call, inputs[2:])
-    return problem.answer(transforms.value_of_series(*inputs))
+    return problem.answer(reduced.value(transforms.value_of_series(*inputs)))
 
 
 def soft_dtw_from_cost(
@@ -154,16 +154,18 @@ def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
     if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
-    return transforms.value_of_series(*_inputs_of_series(problem, kernel))
+    reduced, inputs = _reduced_and_inputs(problem, kernel)
+    return reduced.value(transforms.value_of_series(*inputs))
 
 
-def _inputs_of_series(problem, kernel):
-    """The op's inputs."""
+def _reduced_and_inputs(problem, kernel):
+    """The problem in a kernel's own cost, and the op's inputs."""
     x, y, cost, options = problem[:4]
     save = ops.wants_gradient(x, y, options.gammas)
-    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
+    reduced = costs.reduce_to_kernel_cost(cost, x, y, options)
+    name, x, y, options, _ = reduced
     plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
-    return x, y, *options, name, *plan, save
+    return reduced, (x, y, *options, name, *plan, save)
 
 
 def plan_for_matrix(kernel, matrix, gradient):
