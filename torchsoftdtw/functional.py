@@ -92,11 +92,11 @@ def soft_dtw(
     problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
     if call is None:
         return problem.answer(values_of(problem, kernel))
-    inputs = _inputs_of_series(problem, kernel)
+    reduced, inputs = _reduced_and_inputs(problem, kernel)
     if inputs.x is x and inputs.y is y:
         _, _, *rest = inputs
         repeats.remember(call, rest)
-    return problem.answer(transforms.value_of_series(inputs))
+    return problem.answer(reduced.value(transforms.value_of_series(inputs)))
 
 
 def soft_dtw_from_cost(
@@ -159,15 +159,17 @@ def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
     if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
-    return transforms.value_of_series(_inputs_of_series(problem, kernel))
+    reduced, inputs = _reduced_and_inputs(problem, kernel)
+    return reduced.value(transforms.value_of_series(inputs))
 
 
-def _inputs_of_series(problem, kernel):
-    x, y, options = problem.x, problem.y, problem.options
-    save = arguments.wants_gradient(x, y, options.gammas)
-    name, x, y = costs.reduce_to_kernel_cost(problem.cost, x, y, options.x_lengths, options.y_lengths)
+def _reduced_and_inputs(problem, kernel):
+    """The problem in a kernel's own cost, and the op's inputs."""
+    save = arguments.wants_gradient(problem.x, problem.y, problem.options.gammas)
+    reduced = costs.reduce_to_kernel_cost(problem.cost, problem.x, problem.y, problem.options)
+    name, x, y, options, _ = reduced
     plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
-    return SeriesInputs(x, y, *options, name, *plan, save)
+    return reduced, SeriesInputs(x, y, *options, name, *plan, save)
 
 
 def plan_for_matrix(kernel, matrix, gradient):

@@ -104,9 +104,11 @@ def _values_and_spans(problem, with_path=False):
     ops.require_build_for(x)
     if callable(cost):
         return of_cost(matrix_of(problem), options, problem.open_ends, with_path)
-    name, x, y = costs.reduce_to_kernel_cost(cost, x, y, *options[:2])
+    reduced = costs.reduce_to_kernel_cost(cost, x, y, options)
     save = with_path or wants_gradient(x, y, options.warp_penalties)
-    return hard_dtw.value_and_spans_of_series(x, y, *_inputs(options), problem.open_ends, name, save)
+    inputs = reduced.x, reduced.y, *_inputs(reduced.options), problem.open_ends, reduced.name, save
+    value, spans = hard_dtw.value_and_spans_of_series(*inputs)
+    return reduced.value(value), spans
 
 
 def of_cost(matrix, options, open_ends, with_path=False):

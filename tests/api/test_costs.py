@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from cases import normal, numpy64, run
+from cases import KernelCase, normal, numpy64, run
 from scipy.spatial.distance import cdist
 
-from torchsoftdtw import soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import dtw, soft_dtw, soft_dtw_from_cost
+
+CPU = KernelCase("cpu", "cpu")
 
 
 def costs_of_pairs(x, y, cost, kernel, gamma=1.0):
@@ -48,6 +50,36 @@ def test_cosine_cost_near_zero_does_not_cancel(kernel):
     y = torch.stack([angle.cos(), angle.sin()], 1)
     value = costs_of_pairs(x, y, "cosine", kernel, gamma=1e-12).cpu()
     torch.testing.assert_close(value, angle.square() / 2, rtol=1e-2, atol=1e-14)
+
+
+@pytest.mark.parametrize("dim", [2, 5, 20])
+def test_cosine_costs_are_off_in_no_direction(kernel, dim):
+    """Where all costs are equal, and cost and entropy cancel, the value shows what every cost is off by."""
+    n, gamma_of_cost = 700, 0.9141  # cost and entropy cancel near there
+    unit = torch.eye(dim).flip(0)[:2]
+    for vectors in (unit, normal(2, dim, seed=dim).float()):
+        x, y = (vector.expand(1, n, dim) for vector in vectors)
+        gamma = gamma_of_cost * costs_of_pairs(x[:, 0].double(), y[:, 0].double(), "cosine", CPU).item()
+        expected = soft_dtw(x.double(), y.double(), gamma, cost="cosine").item()
+        assert abs(expected) < 3 * gamma
+        value = soft_dtw(x.to(kernel.device), y.to(kernel.device), gamma, cost="cosine", kernel=kernel.name).item()
+        allowed = 1e-5 * max(abs(expected), gamma)
+        if vectors is not unit:
+            allowed += 1e-7 * 2 * n * gamma  # such vectors and their costs are rounded themselves
+        if kernel.name in ("stencil", "tiled"):
+            allowed += 3e-8 * 2 * n * gamma  # the bias of a step, as docs/gamma.md says
+        assert abs(value - expected) <= allowed, (value, expected, allowed)
+
+
+@pytest.mark.parametrize("open_ends", [False, True])
+def test_hard_dtw_of_cosine_costs_is_their_sum(open_ends):
+    x, y = torch.tensor([[1.0, 0.0]]).expand(1, 4000, 2), torch.tensor([[0.0, 1.0]]).expand(1, 4000, 2)
+    penalty = torch.tensor([0.25], requires_grad=True)
+    value = dtw(x, y[:, :1], cost="cosine", warp_penalty=penalty, open_ends=open_ends)
+    assert value.item() == 4000 + 3999 * 0.25
+    value.backward()
+    assert penalty.grad.item() == 3999
+    assert dtw(x, y, cost="cosine", open_ends=open_ends).item() == 4000
 
 
 @pytest.mark.parametrize("cost", ["euclidean", "cityblock", "cosine"])

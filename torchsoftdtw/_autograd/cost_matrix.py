@@ -18,12 +18,14 @@ FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a
 
 def matrix_of(problem):
     """The (B, N, M) costs of a Problem. Padding has costs of no meaning, which are numbers."""
-    x, y, cost, (x_lengths, y_lengths, *_) = problem[:4]
+    x, y, cost, options = problem[:4]
+    x_lengths, y_lengths = options[:2]
     if callable(cost):
         return costs_by_name.matrix_from_callable(cost, x, y, x_lengths, y_lengths)
-    name, x, y = costs_by_name.reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths)
+    reduced = costs_by_name.reduce_to_kernel_cost(cost, x, y, options)
     without_padding = costs_by_name.without_padding
-    return cost_matrix(without_padding(x, x_lengths), without_padding(y, y_lengths), name)
+    matrix = cost_matrix(without_padding(reduced.x, x_lengths), without_padding(reduced.y, y_lengths), reduced.name)
+    return reduced.value(matrix)
 
 
 def cost_matrix(x, y, cost):

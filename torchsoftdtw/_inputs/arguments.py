@@ -32,6 +32,12 @@ class Options(NamedTuple):
     gamma: float
     warp_penalty: float
 
+    def in_unit_of(self, factor):
+        """The same beside costs that are `factor` times as large."""
+        gammas, penalties = (None if tensor is None else factor * tensor for tensor in (self.gammas, self.warp_penalties))
+        numbers = {"gamma": factor * self.gamma, "warp_penalty": factor * self.warp_penalty}
+        return self._replace(gammas=gammas, warp_penalties=penalties, **numbers)
+
 
 PER_PAIR = 5  # x_lengths, y_lengths, bandwidths, gammas, warp_penalties: Options begins with them
 

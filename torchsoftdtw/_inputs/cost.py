@@ -1,6 +1,6 @@
 """The cost of matching two vectors: the names that the kernels know, cosine by reduction to one of them, and callables."""
 
-import math
+from typing import NamedTuple
 
 import torch
 
@@ -21,15 +21,35 @@ def check(cost):
         raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}")
 
 
-def reduce_to_kernel_cost(cost, x, y, x_lengths, y_lengths):
-    """(name, x, y) such that a kernel's own cost `name` between the new x and y is `cost` between the given ones."""
+class Reduction(NamedTuple):
+    """A problem in a kernel's own cost `name`, which between these x and y is `factor` times the cost that was asked for.
+
+    The options are in the unit of the kernel's cost, and so is what comes out: value() brings it back.
+    """
+
+    name: str
+    x: torch.Tensor
+    y: torch.Tensor
+    options: arguments.Options
+    factor: int = 1  # a power of two: nothing is rounded by it
+
+    def value(self, value):
+        """Values, or costs, in the unit of the cost that was asked for."""
+        return value if self.factor == 1 else value / self.factor
+
+
+def reduce_to_kernel_cost(cost, x, y, options):
+    """The Reduction of a cost by name to one of KERNEL_COSTS."""
     if cost in KERNEL_COSTS:
-        return cost, x, y
-    # Squared euclidean: |a / sqrt 2 - b / sqrt 2|^2 = 1 - a.b for unit vectors, without the cancellation of 1 - a.b.
-    return (
+        return Reduction(cost, x, y, options)
+    # Squared Euclidean: |a - b|^2 = 2 (1 - a.b) for unit vectors, without the cancellation of 1 - a.b. Vectors of length
+    # sqrt(1/2) would give the cost itself, but for the rounding of that root: all costs would be off in one direction.
+    return Reduction(
         "sqeuclidean",
-        _unit_vectors(without_padding(x, x_lengths), zero_flag=0),
-        _unit_vectors(without_padding(y, y_lengths), zero_flag=1),
+        _unit_vectors(without_padding(x, options.x_lengths), zero_flag=0),
+        _unit_vectors(without_padding(y, options.y_lengths), zero_flag=1),
+        options.in_unit_of(2),
+        2,
     )
 
 
@@ -66,12 +86,15 @@ def without_padding(series, lengths):
 
 
 def _unit_vectors(series, zero_flag):
-    """Vectors of length 1 / sqrt 2, with two coordinates more: in one of them a zero vector becomes a unit vector.
+    """Vectors of length 1, with two coordinates more: in one of them a zero vector becomes a unit vector.
 
     x and y use different ones, so that the cosine cost of a zero vector is 1 against every vector, even another zero one.
     Dividing by the largest entry first keeps the squares of huge and of tiny vectors in range; it cancels in the result, so
     no gradient needs to flow through it.
+
+    In float64, and rounded once: a length that is off is off in all of the vector's costs in one direction.
     """
+    dtype, series = series.dtype, series.double()
     largest = series.detach().abs().amax(2, keepdim=True)
     zero = largest == 0
     scaled = series / torch.where(zero, 1, largest)
@@ -79,4 +102,4 @@ def _unit_vectors(series, zero_flag):
     unit = torch.where(zero, 0, scaled / norm)
     flag = zero.to(series.dtype)
     flags = [flag, torch.zeros_like(flag)]
-    return torch.cat([unit, flags[zero_flag], flags[1 - zero_flag]], 2) * math.sqrt(0.5)
+    return torch.cat([unit, flags[zero_flag], flags[1 - zero_flag]], 2).to(dtype)

@@ -193,7 +193,7 @@ unsigned threads_for(const Problem<T>& problem) {
 }
 
 template <typename T>
-struct Diagonal {
+struct DiagonalKernels {
   static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
     return problem.batch * 3 * cells_of(problem) * sizeof(T);
   }
@@ -242,7 +242,7 @@ struct Diagonal {
 
 template <typename T>
 Face<T> diagonal_face() {
-  return face<T, Diagonal<T>>();
+  return face<T, DiagonalKernels<T>>();
 }
 template Face<float> diagonal_face<float>();
 template Face<double> diagonal_face<double>();

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 
   const Strip<S> top(extent, first), own(extent, first + warp), bottom(extent, first + warps - 1);
   const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
   const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
-  HardSpecialization<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
+  HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
   HardRings<S> rings{
       has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
   rings.start(sweep);
