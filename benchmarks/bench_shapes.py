@@ -15,7 +15,6 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
-from torchsoftdtw._kernels import selection
 
 # batch x length x dim, or series x length x dim for all pairs of a set; then what differs from unit noise, float32,
 # gamma 1, forward and backward.
@@ -145,8 +144,8 @@ def measure(job, options, device):
     def timed_in_graph(run):
         return timed(common.captured(run)) if device.type == "cuda" and job.cells < LONG_CELLS else None
 
-    shape = (job.length, job.length, job.count, job.dim, x.dtype, x.device)
-    plan, of_values = (selection.plan("auto", *shape, gradient) for gradient in (job.backward, False))
+    sizes = (job.count, job.length, job.length, job.dim)
+    plan, of_values = (common.chosen_plan(sizes, x.dtype, x.device, gradient) for gradient in (job.backward, False))
     row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
     row |= {f"forward_{name}": choice for name, choice in of_values._asdict().items()}
     del row["text"]

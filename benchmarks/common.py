@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import torchsoftdtw
+from torchsoftdtw._kernels import selection
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -51,6 +52,13 @@ def parse_shape(text):
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected BATCHxLENGTHxDIM, got {text!r}") from None
     return batch, length, dim
+
+
+def chosen_plan(sizes, dtype, device, gradient):
+    """The Plan of a call with kernel="auto"; sizes: batch, n, m and dim."""
+    if device.type == "cpu":
+        return selection.Plan("cpu", 0)
+    return selection.choose("auto", sizes, dtype, device, gradient)
 
 
 def read_ucr(path):

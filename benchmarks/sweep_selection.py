@@ -1,4 +1,4 @@
-"""Time every kernel variant over a grid of shapes: what the thresholds of _kernels/selection.py are chosen from.
+"""Time every kernel variant over a grid of shapes: what the thresholds of csrc/cuda/select are chosen from.
 
 A variant is a kernel and the rows that one of its threads holds. For each shape the table shows the fastest variant,
 the one that kernel="auto" takes, and how much longer that one needs.
@@ -35,16 +35,17 @@ def variants(device, cells):
 @contextlib.contextmanager
 def forced(plan):
     """Within it, every call of the package runs `plan`."""
-    choose = selection.plan
+    plan_for = selection.plan
     selection.plan = lambda *arguments: plan
     try:
         yield
     finally:
-        selection.plan = choose
+        selection.plan = plan_for
 
 
 def name_of(plan):
-    return plan.kernel if plan.rows_per_thread == 0 else f"{plan.kernel}/{plan.rows_per_thread}"
+    kernel = plan.kernel.partition("/")[0]
+    return kernel if plan.rows_per_thread == 0 else f"{kernel}/{plan.rows_per_thread}"
 
 
 def measure(batch, length, dim, dtype, device, options):
@@ -85,8 +86,8 @@ def measure(batch, length, dim, dtype, device, options):
 
 def with_choice(row, device):
     """The row with the automatic choice, and with what that loses."""
-    shape = (row["length"], row["length"], row["batch"], row["dim"], common.DTYPES[row["dtype"]], device)
-    auto = {what: name_of(selection.plan("auto", *shape, what == "forward_backward")) for what in FIGURES}
+    sizes, dtype = (row["batch"], row["length"], row["length"], row["dim"]), common.DTYPES[row["dtype"]]
+    auto = {what: name_of(common.chosen_plan(sizes, dtype, device, what == "forward_backward")) for what in FIGURES}
     row = row | {"auto": auto}
     return row | {"loss": {what: loss(row, what) for what in FIGURES}} if row["variants"] else row
 

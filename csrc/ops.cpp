@@ -2,7 +2,8 @@
 //
 // Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
 // warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.
-// `saved` is a byte tensor whose layout only the kernel that wrote it knows; its size says which one that was.
+// `saved` is a byte tensor whose layout only the kernel that wrote it knows; its size says which one that was, and backward does
+// what it says, whatever `kernel` and `rows_per_thread` it is given.
 #include <string>
 
 #include <torch/csrc/stable/library.h>
@@ -15,7 +16,8 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
-      "float warp_penalty, str cost, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
+      "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y) "
+      "-> (Tensor grad_x, Tensor grad_y)");
   m.def(
       "forward_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
       "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str kernel, int rows_per_thread, bool save) "
@@ -23,10 +25,10 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "backward_from_cost(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
-      "float warp_penalty) -> Tensor grad_cost");
+      "float warp_penalty, str kernel, int rows_per_thread) -> Tensor grad_cost");
 
-  // Without tensors: the size of `saved`, by the backend of either library, and which kernel takes a call on a GPU of which is
-  // known: 10 times its capability, its multiprocessors, the shared memory of a block, float64's share of float32's speed.
+  // Without tensors: the size of `saved`, by the backend of either library; and which kernel takes a call, or "", on a GPU of which
+  // is known: 10 times its capability, its multiprocessors, the shared memory of a block, how much faster float32 is than float64.
   for (const char* const of_device : {"cpu", "cuda"})
     m.def(
         (std::string(of_device) +
@@ -36,7 +38,7 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "select_kernel(str kernel, int batch, int n, int m, int dim, bool is_float64, str cost, bool has_band, "
       "bool has_penalty, bool is_ragged, bool gradient, int capability, int processors, int shared_memory, "
-      "int float64_ratio) -> str");
+      "int float64_ratio) -> (str name, int rows_per_thread)");
   m.def("device_properties(int device) -> (int capability, int processors, int shared_memory, int float64_ratio)");
 
   // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing

@@ -77,13 +77,14 @@ def marks_of(case):
 
 def force_rows(monkeypatch, case):
     """Make the package use the case's rows per thread, which it would choose by size otherwise (float64 has only one)."""
-    chosen = selection.rows_per_thread
+    chosen = selection.plan
 
-    def forced(kernel, n, batch, dim, dtype, *work):
-        wanted = case.rows and kernel == case.name and dtype != torch.float64
-        return case.rows if wanted else chosen(kernel, n, batch, dim, dtype, *work)
+    def forced(kernel, like):
+        plan = chosen(kernel, like)
+        wanted = case.rows and plan.kernel == case.name and like.dtype != torch.float64
+        return plan._replace(rows_per_thread=case.rows) if wanted else plan
 
-    monkeypatch.setattr(selection, "rows_per_thread", forced)
+    monkeypatch.setattr(selection, "plan", forced)
     monkeypatch.setattr(repeats, "known", {})
     return case
 

@@ -62,7 +62,7 @@ def alignments_of(problem, kernel):
     """(cost matrix (B, N, M), value (B,), alignment (B, N, M)) of a Problem."""
     refuse_gradients(problem.options)
     matrix = matrix_of(problem)
-    plan = plan_for_matrix(kernel, matrix, gradient=True)
+    plan = plan_for_matrix(kernel, matrix, problem.options, gradient=True)
     return matrix, *transforms.alignment_of_cost(matrix, *problem.options, *plan)
 
 

@@ -145,7 +145,7 @@ def _mean_cost(problem, kernel):
     shared = options.x_lengths is None and options.y_lengths is None and options.bandwidths is None
     n, m = matrix.shape[1:]
     nothing = matrix.new_zeros((1 if shared else matrix.shape[0], n, m))
-    plan = plan_for_matrix(kernel, nothing, gradient=True)
+    plan = plan_for_matrix(kernel, nothing, options, gradient=True)
     _, alignment = transforms.alignment_of_cost(nothing, *options._replace(**ALL_PATHS_ALIKE), *plan)
     return _mean_over_paths(alignment.expand_as(matrix), matrix, options)
 

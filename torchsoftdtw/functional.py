@@ -1,7 +1,5 @@
 """Soft-DTW as functions of tensors."""
 
-import torch
-
 from . import hard
 from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
@@ -168,22 +166,21 @@ def _reduced_and_inputs(problem, kernel):
     save = arguments.wants_gradient(problem.x, problem.y, problem.options.gammas)
     reduced = costs.reduce_to_kernel_cost(problem.cost, problem.x, problem.y, problem.options)
     name, x, y, options, _ = reduced
-    plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
+    sizes = x.shape[0], x.shape[1], y.shape[1], x.shape[2]
+    plan = plan_for(kernel, x, sizes, name, options, save)
     return reduced, SeriesInputs(x, y, *options, name, *plan, save)
 
 
-def plan_for_matrix(kernel, matrix, gradient):
-    return plan_for(kernel, matrix, *matrix.shape[1:], 1, gradient, selection.MATRIX)
+def plan_for_matrix(kernel, matrix, options, gradient):
+    return plan_for(kernel, matrix, (*matrix.shape, 1), selection.MATRIX, options, gradient)
 
 
-def plan_for(kernel, like, n, m, dim, gradient, cost):
-    """The Plan for the tensor `like`, whose first dimension is the batch; the rest as in selection.plan."""
-    if kernel == "auto" and like.is_cuda and torch.compiler.is_exporting():
-        # A choice by size would bind the exported program to sizes like those of its example.
-        plan = selection.Plan("tiled", selection.FLOAT64_ROWS)
-    else:
-        plan = selection.plan(kernel, n, m, like.shape[0], dim, like.dtype, like.device, gradient, cost)
+def plan_for(kernel, like, sizes, cost, options, gradient):
+    """The Plan for the tensor `like` and its companions; sizes: batch, n, m and dim."""
+    plan = selection.plan(kernel, like)
     ops.require_build_for(like)
+    if "/" in plan.kernel:  # a specialisation, which may not take it
+        selection.require(plan.kernel, sizes, like, gradient, cost, options)
     return plan
 
 
@@ -191,7 +188,7 @@ def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
     save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
-    plan = plan_for_matrix(kernel, matrix, save)
+    plan = plan_for_matrix(kernel, matrix, options, save)
     return transforms.value_of_cost(CostInputs(matrix, *options, *plan, save))
 
 

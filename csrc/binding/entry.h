@@ -88,7 +88,7 @@ struct EntryPoints {
   static std::tuple<Tensor, Tensor> backward(
       Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
       OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty, std::string cost, bool need_x, bool need_y) {
+      double warp_penalty, std::string cost, std::string, int64_t, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
       check_series(x, y);
@@ -129,7 +129,7 @@ struct EntryPoints {
   static Tensor backward_from_cost(
       Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
       OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty) {
+      double warp_penalty, std::string, int64_t) {
     return dispatch(cost_matrix, [&](auto zero) {
       using T = decltype(zero);
       const auto problem = problem_from_cost<T>(

@@ -1,13 +1,15 @@
 // The op that says which kernel takes a call. In the library that is always built: it asks no GPU.
 #include <torch/csrc/stable/library.h>
 
+#include <tuple>
+
 #include "checks.h"
 #include "cuda/select/plan.h"
 
 namespace softdtw {
 namespace {
 
-std::string select_kernel(
+std::tuple<std::string, int64_t> select_kernel(
     std::string kernel, int64_t batch, int64_t n, int64_t m, int64_t dim, bool is_float64, std::string cost, bool has_band,
     bool has_penalty, bool is_ragged, bool gradient, int64_t capability, int64_t processors, int64_t shared_memory,
     int64_t float64_ratio) {
@@ -17,7 +19,8 @@ std::string select_kernel(
   const Device device = {
       static_cast<int>(capability), static_cast<int>(processors), shared_memory, static_cast<int>(float64_ratio)};
   const std::optional<Plan> plan = plan_of(kernel, call, 0, device);
-  return plan ? plan->name() : "";
+  if (!plan) return {"", 0};
+  return {plan->name(), plan->rows};
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ OF_CPU = [(r"(SOFTDTW_REGISTER\w*)\(CUDA", r"\1(CPU")]
 NO_GUARD = [(r" *const torch::stable::accelerator::DeviceGuard guard\(.*\n", "")]
 OTHER_OPS = [(r"LIBRARY(_IMPL)?\(torchsoftdtw,", r"LIBRARY\1(torchsoftdtw_emulated,")]
 KERNELS = {
-    "soft_dtw.cpp": [*OF_CPU, *NO_GUARD],
+    "soft_dtw.cpp": [*OF_CPU, *NO_GUARD, *OTHER_OPS],
     "hard_dtw.cpp": [*OF_CPU, *NO_GUARD],
     "higher_order.cpp": [*OF_CPU, *NO_GUARD],
     "ops.cpp": OTHER_OPS,

@@ -7,9 +7,8 @@ import warnings
 import torch
 
 from torchsoftdtw._inputs import repeats
-from torchsoftdtw._kernels import selection
+from torchsoftdtw._kernels import ops, selection
 
-CUDA = torch.device("cuda", 0)
 OPS = {
     # Those that name a kernel, and those that do not.
     True: ("forward", "backward", "forward_from_cost", "backward_from_cost"),
@@ -39,31 +38,35 @@ class EmulatedGPU:
     @contextlib.contextmanager
     def behind_the_package(self, every_op):
         """Its ops in the place of the CPU's; `every_op`: also of those that name no kernel, and for "auto"."""
-        plan, known = selection.plan, repeats.known
+        plan, is_for_cuda, known, saved_size = selection.plan, selection.is_for_cuda, repeats.known, ops.cuda_saved_size
 
-        def choose(kernel, n, m, batch, dim, dtype, device, *rest):
-            on_cuda = kernel in selection.CUDA_KERNELS or (every_op and kernel == "auto")
-            return plan(kernel, n, m, batch, dim, dtype, CUDA if on_cuda and device.type == "cpu" else device, *rest)
+        def runs_here(kernel):
+            return is_for_cuda(kernel) or (every_op and kernel == "auto")
+
+        def choose(kernel, like):
+            return selection.Plan(kernel, 0) if runs_here(kernel) and like.device.type == "cpu" else plan(kernel, like)
 
         with torch.library._scoped_library("torchsoftdtw", "IMPL") as library, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="(?s).*only once for all operators")
             for names_kernel, names in OPS.items():
                 for name in names:
                     if names_kernel or every_op:
-                        library.impl(name, _router(name, names_kernel), "CPU", with_keyset=True)
-            selection.plan, repeats.known = choose, {}
+                        library.impl(name, _router(name, runs_here if names_kernel else None), "CPU", with_keyset=True)
+            selection.plan, selection.is_for_cuda, repeats.known = choose, runs_here, {}
+            ops.cuda_saved_size = torch.ops.torchsoftdtw_emulated.cuda_saved_size.default
             try:
                 yield
             finally:
-                selection.plan, repeats.known = plan, known
+                selection.plan, selection.is_for_cuda, repeats.known = plan, is_for_cuda, known
+                ops.cuda_saved_size = saved_size
 
 
-def _router(name, names_kernel):
+def _router(name, runs_here):
     plain = torch.library.get_kernel(f"torchsoftdtw::{name}", "CPU")
     emulated = getattr(torch.ops.torchsoftdtw_emulated, name)
 
     def op(keys, *inputs):
-        is_plain = names_kernel and not any(each in selection.CUDA_KERNELS for each in inputs if isinstance(each, str))
+        is_plain = runs_here is not None and not any(runs_here(each) for each in inputs if isinstance(each, str))
         return plain.call_boxed(keys, *inputs) if is_plain else emulated(*inputs)
 
     return op

@@ -195,32 +195,6 @@ bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, LevelKi
 bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 32); }
 bool steep_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kSteepWindow>(*pair, 32); }
 
-// What the level engine keeps of a pair for backward, in bytes; -1 where it does not take the problem.
-int64_t level_bytes(int64_t batch, int64_t n, int64_t m, bool is_float64) {
-  Problem<float> problem;
-  problem.batch = batch;
-  problem.n = n;
-  problem.m = m;
-  problem.dim = 1;
-  if (!level_applies(problem)) return -1;
-  const LevelLayout layout(problem);
-  return is_float64 ? layout.bytes_of_pair<double>() : layout.bytes_of_pair<float>();
-}
-
-// What stencil saves for backward, in bytes, of squared Euclidean costs.
-int64_t stencil_bytes(int64_t batch, int64_t n, int64_t m, int64_t dim, int rows, bool is_float64) {
-  const auto bytes = [&](auto shape) {
-    using S = decltype(shape);
-    Problem<typename S::Scalar> problem;
-    problem.batch = batch;
-    problem.n = n;
-    problem.m = m;
-    problem.dim = dim;
-    return SavedLayout<S>::bytes(problem);
-  };
-  return is_float64 ? bytes(Shape<double, 2>()) : rows == 2 ? bytes(Shape<float, 2>()) : bytes(Shape<float, 4>());
-}
-
 // What a pair saves whose table is swept from both its ends, in bytes.
 int64_t meeting_bytes(int64_t n, int64_t m) { return MeetingMemory::bytes_of_pair({n, m}, true); }
 

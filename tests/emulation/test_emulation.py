@@ -15,8 +15,6 @@ from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expec
 
 import torchsoftdtw
 from emulation.build import COMPILER, build_strips, once
-from torchsoftdtw._kernels import saved_state
-from torchsoftdtw._kernels.saved_state import LONGEST_LEVEL
 
 # The functions of strips.cpp and their dtypes.
 ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
@@ -34,8 +32,9 @@ STEEP = {
 DTYPES = ROBUST | LEVEL | STEEP
 OF_MATRICES = ["robust_four"]
 
-# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and
-# the tilt of all steps may use up of it.
+# The level engine's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
+# last entry and the tilt of all steps may use up of it.
+LONGEST_SHORT = 1500
 LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
 # The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
 # fits.
@@ -59,13 +58,9 @@ def strips(tmp_path_factory):
     library = ctypes.CDLL(str(once(tmp_path_factory, "strips", build_strips)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
-    library.level_bytes.restype = ctypes.c_int64
-    library.level_bytes.argtypes = [*(ctypes.c_int64,) * 3, ctypes.c_bool]
     library.meeting_bytes.restype = ctypes.c_int64
     library.meeting_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
     library.sides_fit.restype = ctypes.c_bool
-    library.stencil_bytes.restype = ctypes.c_int64
-    library.stencil_bytes.argtypes = [*(ctypes.c_int64,) * 4, ctypes.c_int, ctypes.c_bool]
     return library
 
 
@@ -110,7 +105,7 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As level_applies of warp_pair.cuh, which is steep's too, by a pair's lanes.
+    """As is_short of select/plan.cpp, which is steep's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """
@@ -121,7 +116,7 @@ def applies(engine, case):
         return False
     if engine.endswith("in_windows") and rows <= 12 * 32:
         return False
-    return rows <= 16 * int(engine.split("_")[2]) and rows + columns <= LONGEST_LEVEL
+    return rows <= 16 * int(engine.split("_")[2]) and rows + columns <= LONGEST_SHORT
 
 
 def runs():
@@ -209,35 +204,7 @@ def test_backward_leaves_out_what_e_does_not_reach(strips, engine, rows):
     assert share(20 * rows, 200) == 0
 
 
-def test_saved_state_mirrors_the_level_engines_layout(strips):
-    for dtype in (torch.float32, torch.float64):
-        for batch in (1, 1023, 1024, 2047, 2048, 4095, 4096, 100_000):
-            for n in (1, 4, 31, 32, 33, 64, 100, 128, 129, 192, 256, 257, 384, 511, 512, 513):
-                for m in (1, 2, 8, 9, 100, 987, 988, 989, 1499):
-                    keeps = strips.level_bytes(batch, n, m, dtype == torch.float64)
-                    assert saved_state._level_applies(n, m) == (keeps >= 0), (n, m)
-                    assert keeps in (-1, saved_state._level(batch, n, m, dtype)), (dtype, batch, n, m)
-
-
-@pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 2), (torch.float32, 4), (torch.float64, 2)])
-@pytest.mark.parametrize("dim", [1, 3])
-def test_saved_memory_is_what_the_package_says(strips, dtype, rows, dim):
-    """By all engines of stencil, above all around the lengths up to which level is among them."""
-    for n in (1, 300, 512, 513, 700, 1280):
-        for batch in (1, 100, 5000):
-            for m in (1, 256, 1000, LONGEST_LEVEL - 300, LONGEST_LEVEL - 299):
-                kept = strips.stencil_bytes(batch, n, m, dim, rows, dtype == torch.float64)
-                univariate = dim == 1
-                said = saved_state.saved_bytes("stencil", rows, batch, n, m, -1, False, dtype, True, univariate)
-                assert kept == said, (batch, n, m)
-
-
 SIZES_FROM_BOTH_ENDS = [(n, m) for n in (129, 192, 193, 640, 989, 1030, 5000) for m in (*range(256, 322), 1000, 2048)]
-
-
-def test_saved_state_mirrors_tables_swept_from_both_ends(strips):
-    for n, m in SIZES_FROM_BOTH_ENDS:
-        assert strips.meeting_bytes(n, m) == saved_state._meeting(n, m), (n, m)
 
 
 def test_sides_of_a_table_meet_and_hand_on_all_columns(strips):
@@ -246,10 +213,9 @@ def test_sides_of_a_table_meet_and_hand_on_all_columns(strips):
         assert strips.sides_fit(n, m), (n, m)
 
 
-def test_no_more_is_saved_in_tiled_than_promised():
+def test_no_more_is_saved_of_tables_swept_from_both_ends_than_promised(strips):
     for n, m in ((512, 512), (2048, 2048), (4096, 4096)):
-        saved = saved_state.saved_bytes("tiled", 2, 1, n, m, -1, False, torch.float32, plain=True, univariate=True)
-        assert saved <= 0.7 * n * m, (n, m)
+        assert strips.meeting_bytes(n, m) <= 0.7 * n * m, (n, m)
 
 
 @pytest.mark.parametrize("engine", LEVEL)

@@ -217,7 +217,7 @@ def test_vectors_that_are_not_aligned(template, dim):
 def test_fakes_know_what_is_saved_and_how_gradients_lie_in_memory(template, dim):
     for batch, n, m, bandwidth in ((2, 65, 300, -1), (1, 500, 129, 9)):
         x, y = (torch.zeros(batch, length, dim, device=template.device) for length in (n, m))
-        plan = selection.plan(template.name, n, m, batch, dim, x.dtype, x.device)
+        plan = selection.plan(template.name, x)
         shared = (*(None,) * 5, bandwidth, 0.7, 0.0, "sqeuclidean", *plan)
         value, saved = ops.forward(x, y, *shared, True)
         arguments = (torch.ones_like(value), x, y, value, saved)

@@ -9,9 +9,8 @@ import torch
 from cases import GPU, OF_GPU, KernelCase, numpy64, run
 from test_engines import Case, assert_value, bound_of, expected, flat, noise, with_spike
 
-from torchsoftdtw import soft_dtw
-from torchsoftdtw._kernels import ops, selection
-from torchsoftdtw._kernels.saved_state import LONGEST_LEVEL, MOST_LEVEL_ROWS, saved_bytes
+from torchsoftdtw import select_kernel, soft_dtw
+from torchsoftdtw._kernels import ops
 
 pytestmark = [OF_GPU, pytest.mark.long]
 KERNEL = KernelCase(GPU, "stencil")
@@ -93,11 +92,8 @@ def test_values_and_gradients(name, dtype):
 def verdicts(case, dtype, gamma):
     """(repetitions, pairs): which engine has taken a pair. A forward pass writes that first of what it saves."""
     x, y, _, times = many(case, dtype)
-    sizes = len(x), x.shape[1], y.shape[1]
-    rows = selection.rows_per_thread("stencil", sizes[1], sizes[0], 1, dtype)
-    options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", rows, True)
+    options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", 0, True)
     saved = ops.forward(x.to(GPU), y.to(GPU), *options)[1]
-    assert len(saved) == saved_bytes("stencil", rows, *sizes, -1, False, dtype, plain=True, univariate=True)
     return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
 
 
@@ -155,7 +151,8 @@ LAYOUTS = [
 @pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
 def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     batch, n, m = sizes
-    assert n + m <= LONGEST_LEVEL and n <= MOST_LEVEL_ROWS
+    shape = {"batch": batch, "dtype": dtype, "kernel": "stencil", "specialization": True}
+    assert select_kernel(n, m, **shape) == "stencil/linear_domain"
     generator = torch.Generator().manual_seed(batch)
     x = torch.randn(batch, n, 1, generator=generator, dtype=torch.float64).to(dtype)
     y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).to(dtype)

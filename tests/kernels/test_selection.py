@@ -1,9 +1,80 @@
+"""Which kernel takes a call: csrc/cuda/select, which asks no GPU."""
+
 import pytest
 import torch
+from cases import KERNELS, OF_GPU, KernelCase, normal
 
-from torchsoftdtw import select_kernel, soft_dtw, soft_dtw_alignment
+from torchsoftdtw import select_kernel, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 from torchsoftdtw._inputs import repeats
 from torchsoftdtw._kernels import ops, selection
+
+# Capability, multiprocessors, shared memory of a block, how much faster float32 is than float64.
+DEVICES = {
+    "sm_75": (75, 40, 65536, 32),
+    "sm_80": (80, 108, 166912, 2),
+    "sm_86": (86, 84, 101376, 32),
+    "sm_89": (89, 142, 101376, 64),
+    "sm_90": (90, 132, 232448, 2),
+    "sm_100": (100, 148, 232448, 2),
+    "sm_120": (120, 170, 101376, 64),
+}
+PLAIN = (False, False, False)  # no band, no penalty, no lengths
+
+
+def chosen(device, batch, n, dim=1, dtype=torch.float32, gradient=False, kernel="auto", cost="sqeuclidean", options=PLAIN):
+    is_float64 = dtype == torch.float64
+    return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device])[0]
+
+
+# What every device takes: (batch, length, dim, dtype, kernel) -> by device, the last one for those that are not named.
+TABLE = [
+    # Float64 is slow on most: float32 pairs begin in integer log2 there, and float64 ones have no fast format.
+    ((4096, 512, 1, torch.float32, "stencil"), {"sm_75 sm_86 sm_89 sm_120": "integer_log2", "": "linear_domain"}),
+    ((4096, 512, 1, torch.float64, "stencil"), {"sm_75 sm_86 sm_89 sm_120": "extended_range", "": "linear_domain"}),
+    ((4096, 800, 1, torch.float32, "stencil"), {"": "extended_range"}),
+    # A block needs 216 KiB of shared memory, and barriers in it.
+    (
+        (2, 2048, 1, torch.float32, "tiled"),
+        {"sm_75": "extended_range", "sm_90 sm_100": "bidirectional", "": "warp_specialised"},
+    ),
+    ((2, 2048, 1, torch.float64, "tiled"), {"": "extended_range"}),
+    ((2, 500, 3, torch.float32, "tiled"), {"sm_75": "extended_range", "": "few_dims"}),
+    ((2, 500, 40, torch.float32, "tiled"), {"sm_75": "extended_range", "": "multivariate"}),
+    ((400, 500, 40, torch.float32, "stencil"), {"sm_75": "extended_range", "": "multivariate"}),
+    ((2, 500, 3, torch.float32, "diagonal"), {"": "plain"}),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("call", "expected"), TABLE)
+def test_what_a_device_lacks_is_met_by_the_plan(device, call, expected):
+    batch, n, dim, dtype, kernel = call
+    wanted = next(name for devices, name in expected.items() if device in devices.split() or not devices)
+    for gradient in (False, True):
+        assert chosen(device, batch, n, dim, dtype, gradient, kernel) == f"{kernel}/{wanted}"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_call_has_a_kernel_on_every_device(device):
+    for kernel in ("auto", *selection.CUDA_KERNELS):
+        for options in (PLAIN, (True, True, True)):
+            for dtype in (torch.float32, torch.float64):
+                for dim, cost in ((1, "sqeuclidean"), (5, "sqeuclidean"), (100, "euclidean"), (1, "matrix")):
+                    for batch, n in ((1, 1), (1, 10**6), (10**6, 100)):
+                        assert chosen(device, batch, n, dim, dtype, True, kernel, cost, options)
+
+
+def test_what_pays_goes_by_the_number_of_multiprocessors():
+    """As many pairs for each of them, the same kernel."""
+    for n in (200, 400, 700, 2000):
+        for dim in (1, 2, 4, 8, 12):
+            for gradient in (False, True):
+                for of_processor in (0.4, 0.6, 1.5, 2.4, 6, 20):
+                    names = {
+                        chosen(device, round(of_processor * DEVICES[device][1]), n, dim, gradient=gradient).split("/")[0]
+                        for device in ("sm_80", "sm_90", "sm_100")
+                    }
+                    assert len(names) == 1, (n, dim, gradient, of_processor, names)
 
 
 @pytest.mark.parametrize("n", [1, 100, 1024, 5000])
@@ -12,74 +83,77 @@ def test_the_cpu_has_one_kernel(n):
 
 
 def test_length_decides_before_batch():
-    several = selection.AT_ONCE + 1
-    assert select_kernel(selection.STENCIL_LONGEST, batch=several) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=several) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, batch=10_000) == "stencil"
-    assert select_kernel(20_000, 30_000, batch=1, dim=8, dtype=torch.float64) == "tiled"
+    assert chosen("sm_90", 133, 512).startswith("stencil")
+    assert chosen("sm_90", 133, 513).startswith("tiled")
+    assert chosen("sm_90", 10_000, 513).startswith("stencil")
+    assert chosen("sm_90", 1, 20_000, 8, torch.float64).startswith("tiled")
 
 
 def test_hardly_any_pairs_are_spread_over_more_blocks():
-    alone = selection.AT_ONCE
-    assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST_ALONE + 1, batch=alone // 2) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST_ALONE, batch=alone, gradient=True) == "tiled"
+    assert chosen("sm_90", 132, 256).startswith("stencil")
+    assert chosen("sm_90", 66, 257).startswith("tiled")
+    assert chosen("sm_90", 132, 256, gradient=True).startswith("tiled")
     for dim in (1, 2, 20):
-        assert select_kernel(selection.STENCIL_LONGEST, batch=alone, dim=dim, dtype=torch.float64) == "stencil"
+        assert chosen("sm_90", 132, 512, dim, torch.float64).startswith("stencil")
 
 
 @pytest.mark.parametrize(("dtype", "gradient"), [(torch.float32, False), (torch.float32, True), (torch.float64, False)])
 @pytest.mark.parametrize("dim", [1, 2, 4])
 def test_pairs_are_spread_until_there_are_many(dim, dtype, gradient):
-    shape = {"n": 1000, "dim": dim, "dtype": dtype, "gradient": gradient}
-    fewest = next(batch for batch in range(2000) if select_kernel(**shape, batch=batch) == "stencil")
+    fewest = next(b for b in range(2000) if chosen("sm_90", b, 1000, dim, dtype, gradient).startswith("stencil"))
     assert 64 < fewest < 768
 
 
-def test_kernels_take_turns_as_either_starts_another_round_of_blocks(monkeypatch):
-    monkeypatch.setattr(selection, "OF_GRADIENTS", ((selection.ANY, ((selection.ANY, (3, 5, 8)),)),))
-    kernels = [select_kernel(100, batch=batch, gradient=True) for batch in range(1, 10)]
-    assert kernels == ["tiled"] * 2 + ["stencil"] * 2 + ["tiled"] * 3 + ["stencil"] * 2
-
-
-def test_pairs_of_float64_with_gradients_are_spread_in_between():
-    shape = {"dim": 4, "dtype": torch.float64, "gradient": True}
-    assert select_kernel(selection.STENCIL_LONGEST, **shape, batch=1000) == "stencil"
-    assert select_kernel(selection.STENCIL_LONGEST + 1, **shape, batch=1000) == "tiled"
-    assert select_kernel(2048, **shape, batch=1000) == "stencil"
+def test_kernels_take_turns_as_either_starts_another_round_of_blocks():
+    names = [chosen("sm_90", batch, 800, 3, gradient=True).split("/")[0] for batch in (299, 300, 396, 397, 509, 510)]
+    assert names == ["tiled", "stencil", "stencil", "tiled", "tiled", "stencil"]
 
 
 def test_gradients_of_several_dimensions_are_products_for_longer():
     for dim in (6, 8, 15):
-        assert select_kernel(1000, batch=1000, dim=dim, gradient=True) == "tiled"
-        assert select_kernel(1000, batch=1000, dim=dim) == "stencil"
-        assert select_kernel(1000, batch=2000, dim=dim, gradient=True) == "stencil"
+        assert chosen("sm_90", 1000, 1000, dim, gradient=True).startswith("tiled")
+        assert chosen("sm_90", 1000, 1000, dim).startswith("stencil")
+        assert chosen("sm_90", 2000, 1000, dim, gradient=True).startswith("stencil")
 
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():
-    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS) == "tiled"
-    assert select_kernel(selection.STENCIL_LONGEST, dim=selection.MANY_DIMS, batch=5000) == "tiled"
-    assert select_kernel(200, dim=selection.MANY_DIMS) == "stencil"
+    for batch in (1, 5000):
+        assert chosen("sm_90", batch, 512, 16).startswith("tiled")
+    assert chosen("sm_90", 1, 200, 16).startswith("stencil")
 
 
-def test_it_is_told_the_cost_and_whether_a_gradient_is_wanted(monkeypatch):
-    asked = []
-    monkeypatch.setattr(selection, "plan", lambda *arguments: asked.append(arguments[-2:]) or selection.Plan("cpu", 0))
-    monkeypatch.setattr(repeats, "known", {})
-    x, y = torch.zeros(2, 5, 2), torch.zeros(2, 6, 2)
-    for cost in ("sqeuclidean", "cosine", "euclidean", "cityblock", torch.cdist):
-        soft_dtw(x, y, cost=cost)
-        soft_dtw(x.requires_grad_(), y, cost=cost)
-        x = x.detach()
-    kernel_costs = ("sqeuclidean", "sqeuclidean", "euclidean", "cityblock", selection.MATRIX)
-    assert asked == [(gradient, cost) for cost in kernel_costs for gradient in (False, True)]
-    asked.clear()
-    soft_dtw_alignment(x, y)
-    assert asked == [(True, selection.MATRIX)]
+def test_options_keep_the_fast_formats_from_a_call():
+    assert select_kernel(200, batch=5000, specialization=True) == "stencil/linear_domain"
+    for option in ({"bandwidth": 3}, {"warp_penalty": 0.1}, {"cost": "euclidean"}, {"cost": "matrix"}):
+        assert select_kernel(200, batch=5000, specialization=True, **option) == "stencil/extended_range"
+    assert select_kernel(2000, batch=2, specialization=True) == "tiled/bidirectional"
+    assert select_kernel(2000, batch=2, bandwidth=0, specialization=True) == "tiled/warp_specialised"
+
+
+def test_more_strips_mean_more_rows_a_thread():
+    def rows(batch, n, dim=1, dtype=torch.float32, kernel="tiled", gradient=False, cost="sqeuclidean"):
+        is_float64 = dtype == torch.float64
+        answer = ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *PLAIN, gradient, *DEVICES["sm_90"])
+        return answer[1]
+
+    assert [rows(1, 100), rows(64, 1000), rows(4096, 1000)] == [2, 2, 4]
+    assert rows(4096, 1000, gradient=True) == 2
+    assert [rows(1, 100, kernel="stencil"), rows(1, 500, kernel="stencil")] == [2, 4]
+    assert rows(4096, 1000, dtype=torch.float64) == 2
+    assert rows(1, 9, kernel="diagonal") == 0
+    for dim, gradient, expected in ((3, False, 4), (4, False, 4), (8, False, 2), (3, True, 2), (8, True, 2)):
+        assert rows(2000, 300, dim, kernel="stencil", gradient=gradient) == expected
+    assert rows(2000, 300, kernel="stencil", gradient=True, cost="matrix") == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_half_precision_counts_as_float32(dtype):
+    for batch, n in ((1, 64), (600, 64), (2000, 64), (64, 2048)):
+        assert select_kernel(n, batch=batch, dtype=dtype) == select_kernel(n, batch=batch)
 
 
 def record_plans(monkeypatch):
-    """Collects the kernel and rows per thread of every forward op that runs."""
+    """Collects the kernel and rows per thread that every forward op is given."""
     plans, forward = [], ops.forward
     monkeypatch.setattr(ops, "forward", lambda *inputs: plans.append(inputs[-3:-1]) or forward(*inputs))
     return plans
@@ -87,47 +161,76 @@ def record_plans(monkeypatch):
 
 def test_what_is_chosen_is_what_runs(monkeypatch):
     plans = record_plans(monkeypatch)
+    monkeypatch.setattr(repeats, "known", {})
     soft_dtw(torch.zeros(2, 5, 1), torch.zeros(2, 6, 1))
     assert plans == [("cpu", 0)]
     assert select_kernel(5, 6, batch=2, device="cpu") == "cpu"
 
 
-@pytest.mark.cuda
-def test_what_is_chosen_is_what_runs_on_cuda(monkeypatch):
-    plans = record_plans(monkeypatch)
-    for batch, n, gradient in ((1, 10, False), (1, 3000, False), (600, 1100, False), (600, 1100, True)):
-        x = torch.zeros(batch, n, 1, device="cuda", requires_grad=gradient)
-        soft_dtw(x, torch.zeros(batch, 7, 1, device="cuda"))
-        assert plans.pop()[0] == select_kernel(n, 7, batch=batch, gradient=gradient)
+def code_of(name, rows=2):
+    """Plan::code in csrc/cuda/select/plan.cpp."""
+    kernel, specialization = name.split("/")
+    order = (
+        *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
+        "multivariate",
+    )
+    return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 8 * (rows == 4))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_half_precision_counts_as_float32(dtype):
-    for batch, n in ((1, 64), (600, 64), (2000, 64), (64, 2048)):
-        cuda = torch.device("cuda")
-        assert selection.plan("auto", n, n, batch, 1, dtype, cuda) == selection.plan(
-            "auto", n, n, batch, 1, torch.float32, cuda
-        )
+OF_KERNELS = [pytest.param(case, id=str(case), marks=OF_GPU) for case in KERNELS if case.is_cuda]
 
 
-def test_more_strips_mean_more_rows_a_thread():
-    def rows(batch, n, dtype=torch.float32, kernel="tiled"):
-        return selection.plan(kernel, n, n, batch, 1, dtype, torch.device("cuda")).rows_per_thread
-
-    assert [rows(1, 1000), rows(64, 1000), rows(4096, 1000)] == [2, 2, 4]
-    assert selection.plan("tiled", 1000, 1000, 4096, 1, torch.float32, torch.device("cuda"), True).rows_per_thread == 2
-    assert [rows(1, 100, kernel="stencil"), rows(1, 500, kernel="stencil")] == [2, 4]
-    assert rows(4096, 1000, torch.float64) == 2
-    assert selection.plan("diagonal", 9, 9, 1, 1, torch.float32, torch.device("cuda")).rows_per_thread == 0
-    for dim, gradient, expected in ((3, False, 4), (4, False, 4), (8, False, 2), (3, True, 2), (8, True, 2)):
-        several = (300, 300, 2000, dim, torch.float32, torch.device("cuda"), gradient)
-        assert selection.plan("stencil", *several).rows_per_thread == expected
-        assert selection.plan("stencil", *several, selection.MATRIX).rows_per_thread == 2
+@pytest.mark.parametrize("case", OF_KERNELS)
+@pytest.mark.parametrize(
+    "sizes", [(3, 40, 30, 1), (600, 20, 20, 1), (1, 300, 300, 1), (2, 70, 40, 3), (2, 70, 40, 20)], ids=str
+)
+def test_what_is_saved_says_what_ran(case, sizes):
+    batch, n, m, dim = sizes
+    x, y = (normal(batch, length, dim, seed=length).float().to(case.device) for length in (n, m))
+    saved = ops.forward(x, y, *(None,) * 5, -1, 1.0, 0.0, "sqeuclidean", case.name, 0, True)[1]
+    expected = select_kernel(n, m, batch=batch, dim=dim, gradient=True, kernel=case.name, specialization=True)
+    assert saved.numel() % 256 in (code_of(expected), code_of(expected, rows=4))
+    assert saved.numel() == (ops.cuda_saved_size(*sizes, False, "sqeuclidean", False, False, -1, False, case.name, 0, 0))
 
 
-def test_an_override_is_obeyed():
-    for name in selection.CUDA_KERNELS:
-        assert selection.plan(name, 50, 50, 2, 1, torch.float32, torch.device("cuda")).kernel == name
+@pytest.mark.parametrize("name", [pytest.param(name, marks=OF_GPU) for name in ("stencil", "tiled")])
+def test_backward_does_what_forward_saved_whatever_it_would_choose(name):
+    """A plan is made once: both kernels' passes, where the name that backward is given says another one."""
+    case = next(kernel for kernel in KERNELS if kernel.name == name)
+    x, y = (normal(2, 60, 1, seed=seed).float().to(case.device) for seed in (1, 2))
+    shared = (*(None,) * 5, -1, 1.0, 0.0, "sqeuclidean")
+    value, saved = ops.forward(x, y, *shared, name, 0, True)
+    ones = torch.ones_like(value)
+    gradients = [ops.backward(ones, x, y, value, saved, *shared, other, 0, True, True) for other in ("stencil", "tiled")]
+    for a, b in zip(*gradients, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(f"{kernel}/{specialization}", marks=OF_GPU)
+        for kernel, names in selection.SPECIALIZATIONS.items()
+        for specialization in names
+        if specialization != "plain"
+    ],
+)
+def test_a_specialisation_can_be_asked_for(name):
+    kernel, _, specialization = name.partition("/")
+    n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
+    device = next(case.device for case in KERNELS if case.name == kernel)
+    x, y = (normal(2, n, dim, seed=seed).float().to(device) for seed in (1, 2))
+    expected = soft_dtw(x.cpu().double(), y.cpu().double(), kernel="cpu")
+    actual = soft_dtw(x.requires_grad_(), y, kernel=name)
+    actual.sum().backward()
+    torch.testing.assert_close(actual.detach().cpu().double(), expected, rtol=1e-4, atol=1e-4)
+    assert x.grad.isfinite().all()
+    if specialization != "extended_range":
+        with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
+            soft_dtw(x, y, kernel=name, cost="cityblock")
+        with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
+            soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
+    soft_dtw_alignment(x, y, kernel=kernel)
 
 
 @pytest.mark.parametrize("name", selection.CUDA_KERNELS)
@@ -138,9 +241,25 @@ def test_a_cuda_kernel_for_cpu_tensors_is_an_error_that_says_why(name):
 
 def test_the_cpu_kernel_for_cuda_tensors_is_an_error_that_says_why():
     with pytest.raises(ValueError, match="kernel: 'cpu' runs on CPU tensors only, and x is on cuda"):
-        selection.plan("cpu", 5, 5, 1, 1, torch.float32, torch.device("cuda"))
+        select_kernel(5, kernel="cpu")
+
+
+@pytest.mark.parametrize("name", ["stencil/bidirectional", "tiled/", "cpu/plain", "level"])
+def test_an_unknown_name_is_an_error_that_says_what_is_known(name):
+    with pytest.raises(ValueError, match=f"kernel: expected one of 'auto', 'cpu', .* got '{name}'"):
+        soft_dtw(torch.zeros(1, 5, 1), torch.zeros(1, 5, 1), kernel=name)
 
 
 def test_a_device_without_a_kernel_is_an_error():
     with pytest.raises(ValueError, match="device: expected the CPU or CUDA, got mps"):
         select_kernel(5, device="mps")
+
+
+@pytest.mark.cuda
+def test_what_is_chosen_is_what_runs_on_cuda():
+    for batch, n, gradient in ((1, 10, False), (1, 3000, False), (600, 1100, False), (600, 1100, True)):
+        case = KernelCase("cuda", "auto")
+        x, y = torch.zeros(batch, n, 1, device=case.device), torch.zeros(batch, 7, 1, device=case.device)
+        saved = ops.forward(x, y, *(None,) * 5, -1, 1.0, 0.0, "sqeuclidean", "auto", 0, True)[1]
+        name = select_kernel(n, 7, batch=batch, gradient=True, specialization=True)
+        assert saved.numel() % 256 in (code_of(name), code_of(name, rows=4)), gradient

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 
 from . import kinds
+from .arguments import Options
 
 KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
 NAMES = (*KERNEL_COSTS, "cosine")
@@ -30,7 +31,7 @@ class Reduction(NamedTuple):
     name: str
     x: torch.Tensor
     y: torch.Tensor
-    options: arguments.Options
+    options: Options
     factor: int = 1  # a power of two: nothing is rounded by it
 
     def value(self, value):

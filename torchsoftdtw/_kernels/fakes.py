@@ -2,9 +2,8 @@
 
 import torch
 
-from . import ops  # noqa: F401  defines what is registered here
-from .saved_state import saved_bytes
-from .selection import PRODUCT_ROWS, by_products
+from . import ops, selection
+from .selection import MATRIX
 
 
 def fake_series_gradient(series, needed, by_vectors=False):
@@ -16,9 +15,27 @@ def fake_series_gradient(series, needed, by_vectors=False):
     return series.new_empty((batch, length, dim)) if by_vectors else series.new_empty((batch, dim, length)).transpose(1, 2)
 
 
-def _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty):
-    """Neither a band nor a warp penalty."""
-    return bandwidths is None and warp_penalties is None and bandwidth < 0 and warp_penalty == 0
+def _reads_vectors(series, kernel, cost):
+    """Whether gradients are written vector by vector: by all CUDA kernels for such a call but `diagonal`."""
+    on_cuda = series.is_cuda or selection.is_for_cuda(kernel)
+    known = on_cuda and not kernel.startswith("diagonal") and cost == "sqeuclidean"
+    return known and series.dtype == torch.float32 and series.shape[2] > 1
+
+
+def _new_saved(like, sizes, cost, per_pair, numbers, kernel, rows_per_thread):
+    """What forward saves. The op tells how much, of sizes that are known."""
+    x_lengths, y_lengths, bandwidths, _, warp_penalties = per_pair
+    bandwidth, _, warp_penalty = numbers
+    if any(isinstance(size, torch.SymInt) for size in sizes):
+        return like.new_empty((torch.library.get_ctx().new_dynamic_size(),), dtype=torch.uint8)
+    saved_size = ops.cuda_saved_size if like.is_cuda or selection.is_for_cuda(kernel) else ops.cpu_saved_size
+    has_lengths = not (x_lengths is None and y_lengths is None)
+    has_penalty = warp_penalties is not None or warp_penalty != 0
+    count = saved_size(
+        *sizes, like.dtype == torch.float64, cost, has_lengths, bandwidths is not None, bandwidth, has_penalty, kernel,
+        rows_per_thread, like.device.index or 0,
+    )  # fmt: skip
+    return like.new_empty((count,), dtype=torch.uint8)
 
 
 @torch.library.register_fake("torchsoftdtw::forward")
@@ -26,16 +43,12 @@ def _(
     x, y, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, cost, kernel,
     rows_per_thread, save,
 ):  # fmt: skip
-    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
-    n, m, dim = x.shape[1], y.shape[1], x.shape[2]
-    if by_products(kernel, cost, dim, x.dtype):
-        rows_per_thread = PRODUCT_ROWS
-    count = 0
-    if save:
-        plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-        univariate = cost == "sqeuclidean" and dim == 1
-        count = saved_bytes(kernel, rows_per_thread, x.shape[0], n, m, bandwidth, per_pair, x.dtype, plain, univariate)
-    return x.new_empty((x.shape[0],)), x.new_empty((count,), dtype=torch.uint8)
+    value = x.new_empty((x.shape[0],))
+    if not save:
+        return value, x.new_empty((0,), dtype=torch.uint8)
+    per_pair, numbers = (x_lengths, y_lengths, bandwidths, gammas, warp_penalties), (bandwidth, gamma, warp_penalty)
+    sizes = x.shape[0], x.shape[1], y.shape[1], x.shape[2]
+    return value, _new_saved(x, sizes, cost, per_pair, numbers, kernel, rows_per_thread)
 
 
 @torch.library.register_fake("torchsoftdtw::backward")
@@ -43,7 +56,7 @@ def _(
     grad_value, x, y, value, saved, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma,
     warp_penalty, cost, kernel, rows_per_thread, need_x, need_y,
 ):  # fmt: skip
-    by_vectors = by_products(kernel, cost, x.shape[2], x.dtype)
+    by_vectors = _reads_vectors(x, kernel, cost)
     return fake_series_gradient(x, need_x, by_vectors), fake_series_gradient(y, need_y, by_vectors)
 
 
@@ -52,12 +65,11 @@ def _(
     cost_matrix, x_lengths, y_lengths, bandwidths, gammas, warp_penalties, bandwidth, gamma, warp_penalty, kernel,
     rows_per_thread, save,
 ):  # fmt: skip
-    per_pair = not (x_lengths is None and y_lengths is None and bandwidths is None)
-    batch, n, m = cost_matrix.shape
-    dtype = cost_matrix.dtype
-    plain = _is_plain(bandwidths, warp_penalties, bandwidth, warp_penalty)
-    count = saved_bytes(kernel, rows_per_thread, batch, n, m, bandwidth, per_pair, dtype, plain) if save else 0
-    return cost_matrix.new_empty((batch,)), cost_matrix.new_empty((count,), dtype=torch.uint8)
+    value = cost_matrix.new_empty((cost_matrix.shape[0],))
+    if not save:
+        return value, cost_matrix.new_empty((0,), dtype=torch.uint8)
+    per_pair, numbers = (x_lengths, y_lengths, bandwidths, gammas, warp_penalties), (bandwidth, gamma, warp_penalty)
+    return value, _new_saved(cost_matrix, (*cost_matrix.shape, 1), MATRIX, per_pair, numbers, kernel, rows_per_thread)
 
 
 @torch.library.register_fake("torchsoftdtw::backward_from_cost")
