@@ -15,8 +15,7 @@ class FewCosts : StripOfSeries {
   float4 piece = {};               // and of the next batch's columns
 
  public:
-  static constexpr int kStride = 1;                   // between the batches of a warp
-  static constexpr int kFirstBatch = -kEarlyBatches;  // that is filled from left to right
+  static constexpr int kStride = 1;  // between the batches of a warp
 
   __device__ FewCosts(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,

@@ -29,7 +29,6 @@ class ManyCosts : StripOfSeries {
 
  public:
   static constexpr int kStride = kWarps;  // between the batches of a warp
-  static constexpr int kFirstBatch = 0;   // that is filled from left to right: those before it have been cleared
 
   __device__ ManyCosts(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,

@@ -86,7 +86,8 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     const HeldRows held(costs_rings + block_strips, own, held_blocks);
     StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
-    const int begin = costs.first_own(costs.kFirstBatch, 1);
+    // The warps' first batches; with many dimensions those left of the first column have been cleared.
+    const int begin = Block::kFew ? -kEarlyBatches : block.number;
     costs.fetch(begin);
     for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
       // The chunk that left the slot's last batch behind.
