@@ -139,7 +139,7 @@ class BuildLibraries(build_ext):
         note(target).write_text(json.dumps(command))
 
     def link_cpu(self, objects, output):
-        libraries = [f"-L{self.torch_library_folder}", "-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,-z,defs"]
+        libraries = [f"-L{self.torch_library_folder}", "-Wl,--no-as-needed", "-ltorch_cpu", "-ldl", "-Wl,-z,defs"]
         self.call([*self.host_compiler(), "-shared", *objects, "-o", output, *libraries])
 
     def link_cuda(self, objects, output):
