@@ -1,4 +1,4 @@
-"""Ctrl-C ends a long call on the CPU with KeyboardInterrupt, and any other handler of a signal runs while the call goes on."""
+"""Ctrl-C ends a long call on the CPU by KeyboardInterrupt; any other handler of a signal runs while the call goes on."""
 
 import os
 import subprocess

@@ -9,7 +9,7 @@ from ._inputs import arguments, per_pair, repeats, subsequence
 from ._inputs import cost as costs
 from ._inputs.problem import of_series
 from ._kernels import ops, selection
-from ._kernels.inputs import CostInputs, SeriesInputs
+from ._kernels.inputs import CostCall, SeriesCall
 
 
 def soft_dtw(
@@ -73,9 +73,9 @@ def soft_dtw(
     bare = x_lengths is None and y_lengths is None and bandwidth is None and length_norm is False and open_ends is False
     call = repeats.signature(x, y, gamma, warp_penalty, cost, kernel) if bare else None
     if call is not None:
-        rest = repeats.known.get(call)
-        if rest is not None:
-            return transforms.value_of_series(SeriesInputs(x, y, *rest))
+        known = repeats.known.get(call)
+        if known is not None:
+            return transforms.value_of_series(x, y, known)
     if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         return hard.dtw(
@@ -92,11 +92,10 @@ def soft_dtw(
     problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
     if call is None:
         return problem.answer(values_of(problem, kernel))
-    inputs = _inputs_of_series(problem, kernel)
-    if inputs.x is x and inputs.y is y:
-        _, _, *rest = inputs
-        repeats.remember(call, rest)
-    return problem.answer(transforms.value_of_series(inputs))
+    own_x, own_y, inputs = _inputs_of_series(problem, kernel)
+    if own_x is x and own_y is y:
+        repeats.remember(call, inputs)
+    return problem.answer(transforms.value_of_series(own_x, own_y, inputs))
 
 
 def soft_dtw_from_cost(
@@ -159,15 +158,16 @@ def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
     if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
-    return transforms.value_of_series(_inputs_of_series(problem, kernel))
+    return transforms.value_of_series(*_inputs_of_series(problem, kernel))
 
 
 def _inputs_of_series(problem, kernel):
+    """x, y and the SeriesCall that the op takes."""
     x, y, options = problem.x, problem.y, problem.options
     save = arguments.wants_gradient(x, y, options.gammas)
     name, x, y = costs.reduce_to_kernel_cost(problem.cost, x, y, options.x_lengths, options.y_lengths)
     plan = plan_for(kernel, x, x.shape[1], y.shape[1], x.shape[2], save, name)
-    return SeriesInputs(x, y, *options, name, *plan, save)
+    return x, y, SeriesCall(*options, name, *plan, save)
 
 
 def plan_for_matrix(kernel, matrix, gradient):
@@ -190,7 +190,7 @@ def _run_from_cost(matrix, options, kernel, open_ends):
         matrix, options = subsequence.extend(matrix, options)
     save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
     plan = plan_for_matrix(kernel, matrix, save)
-    return transforms.value_of_cost(CostInputs(matrix, *options, *plan, save))
+    return transforms.value_of_cost(matrix, CostCall(*options, *plan, save))
 
 
 def _needs_matrix(options):
