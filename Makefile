@@ -6,7 +6,7 @@ VENV ?= .venv
 SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 ARGS ?=
 
-.PHONY: test demo bench docs lint format build archs dist clean
+.PHONY: test test-oldest demo bench docs lint format build archs dist clean
 
 ifeq ($(VENV),)
 RUN := PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
@@ -45,6 +45,11 @@ archs: $(if $(VENV),$(VENV)/torch.stamp)
 JOBS ?= 2
 test: lint build
 	$(RUN) -m pytest $$($(RUN) -c "import importlib.util as u; print('-n $(JOBS) --dist worksteal' if u.find_spec('xdist') else '')") $(ARGS)
+
+# In an environment that has the oldest PyTorch that is supported: `make test-oldest PYTHON=path/to/its/python`.
+test-oldest:
+	@$(PYTHON) .ci/is_oldest.py
+	$(MAKE) test VENV= PYTHON=$(PYTHON)
 
 demo: build
 	$(RUN) examples/train_forecaster.py $(ARGS)

@@ -104,7 +104,7 @@ def extensions():
 
 
 def link_cpu(objects, output):
-    libraries = [f"-L{torch_folder() / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,-z,defs"]
+    libraries = [f"-L{torch_folder() / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu", "-ldl", "-Wl,-z,defs"]
     return [*host_compiler(), "-shared", *objects, "-o", output, *libraries]
 
 

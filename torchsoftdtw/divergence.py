@@ -8,6 +8,7 @@ from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
 from ._inputs import arguments
 from ._inputs.problem import of_series
+from ._internals import known_to_be
 from .alignment import alignments_of, refuse_gradients
 from .functional import plan_for_matrix, values_of
 
@@ -121,11 +122,7 @@ def _largest(lengths):
 
 def _agree(length, other):
     """Whether two sizes are equal. A compiled or exported graph with symbolic sizes stays free of the question."""
-    if not torch.compiler.is_compiling():
-        return length == other
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-
-    return statically_known_true(length == other)
+    return known_to_be(length == other) if torch.compiler.is_compiling() else length == other
 
 
 def _expected_cost(problem, kernel):

@@ -7,7 +7,7 @@ from ._inputs import arguments, per_pair, repeats, subsequence
 from ._inputs import cost as costs
 from ._inputs.problem import of_series
 from ._kernels import ops, selection
-from ._kernels.inputs import CostInputs, SeriesInputs
+from ._kernels.inputs import CostCall, SeriesCall
 
 
 def soft_dtw(
@@ -71,9 +71,9 @@ def soft_dtw(
     bare = x_lengths is None and y_lengths is None and bandwidth is None and length_norm is False and open_ends is False
     call = repeats.signature(x, y, gamma, warp_penalty, cost, kernel) if bare else None
     if call is not None:
-        rest = repeats.known.get(call)
-        if rest is not None:
-            return transforms.value_of_series(SeriesInputs(x, y, *rest))
+        known = repeats.known.get(call)
+        if known is not None:
+            return transforms.value_of_series(x, y, known)
     if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         return hard.dtw(
@@ -91,10 +91,9 @@ def soft_dtw(
     if call is None:
         return problem.answer(values_of(problem, kernel))
     reduced, inputs = _reduced_and_inputs(problem, kernel)
-    if inputs.x is x and inputs.y is y:
-        _, _, *rest = inputs
-        repeats.remember(call, rest)
-    return problem.answer(reduced.value(transforms.value_of_series(inputs)))
+    if reduced.x is x and reduced.y is y:
+        repeats.remember(call, inputs)
+    return problem.answer(reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs)))
 
 
 def soft_dtw_from_cost(
@@ -158,17 +157,16 @@ def values_of(problem, kernel):
     if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
     reduced, inputs = _reduced_and_inputs(problem, kernel)
-    return reduced.value(transforms.value_of_series(inputs))
+    return reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs))
 
 
 def _reduced_and_inputs(problem, kernel):
-    """The problem in a kernel's own cost, and the op's inputs."""
+    """The problem in a kernel's own cost, and what the op takes after its series."""
     save = arguments.wants_gradient(problem.x, problem.y, problem.options.gammas)
     reduced = costs.reduce_to_kernel_cost(problem.cost, problem.x, problem.y, problem.options)
-    name, x, y, options, _ = reduced
-    sizes = x.shape[0], x.shape[1], y.shape[1], x.shape[2]
-    plan = plan_for(kernel, x, sizes, name, options, save)
-    return reduced, SeriesInputs(x, y, *options, name, *plan, save)
+    sizes = reduced.x.shape[0], reduced.x.shape[1], reduced.y.shape[1], reduced.x.shape[2]
+    plan = plan_for(kernel, reduced.x, sizes, reduced.name, reduced.options, save)
+    return reduced, SeriesCall(*reduced.options, reduced.name, *plan, save)
 
 
 def plan_for_matrix(kernel, matrix, options, gradient):
@@ -188,8 +186,17 @@ def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
     save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
-    plan = plan_for_matrix(kernel, matrix, options, save)
-    return transforms.value_of_cost(CostInputs(matrix, *options, *plan, save))
+    reduced, inputs = _reduced_and_inputs(problem, kernel)
+    return reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs))
+
+
+def _reduced_and_inputs(problem, kernel):
+    """The problem in a kernel's own cost, and what the op takes after its series."""
+    save = arguments.wants_gradient(problem.x, problem.y, problem.options.gammas)
+    reduced = costs.reduce_to_kernel_cost(problem.cost, problem.x, problem.y, problem.options)
+    sizes = reduced.x.shape[0], reduced.x.shape[1], reduced.y.shape[1], reduced.x.shape[2]
+    plan = plan_for(kernel, reduced.x, sizes, reduced.name, reduced.options, save)
+    return reduced, SeriesCall(*reduced.options, reduced.name, *plan, save)
 
 
 def _needs_matrix(options):

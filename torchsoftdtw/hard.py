@@ -3,11 +3,11 @@
 import torch
 
 from ._autograd import hard_dtw
-from ._autograd.batching import under_transform
 from ._autograd.cost_matrix import matrix_of
 from ._inputs import cost as costs
 from ._inputs.arguments import wants_gradient
 from ._inputs.problem import of_series
+from ._internals import under_transform
 from ._kernels import ops
 
 

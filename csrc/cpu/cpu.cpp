@@ -80,8 +80,8 @@ struct CpuBackend {
   static void forward(const Problem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
     char* const tables = static_cast<char*>(saved);
     std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
-    run(ForwardPass<T, T>{problem, kernels(T{}), {}, value, tables, kCanFail<T> ? unsound.data() : nullptr}, problem.batch,
-        like);
+    const ForwardPass<T, T> pass = {problem, kernels(T{}), {}, value, tables, kCanFail<T> ? unsound.data() : nullptr};
+    if (!run(pass, problem.batch, like)) return;
     const std::vector<int64_t> again = marked(unsound);
     if (again.empty()) return;
     run(ForwardPass<double, T>{problem, kernels(double{}), {&again}, value, nullptr, nullptr}, again.size(), like);
@@ -92,8 +92,8 @@ struct CpuBackend {
       const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
     char* const tables = const_cast<char*>(static_cast<const char*>(saved));
     std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
-    run(BackwardPass<T, T>{problem, kernels(T{}), {}, gradient, tables, kCanFail<T> ? unsound.data() : nullptr},
-        problem.batch, like);
+    const BackwardPass<T, T> pass = {problem, kernels(T{}), {}, gradient, tables, kCanFail<T> ? unsound.data() : nullptr};
+    if (!run(pass, problem.batch, like)) return;
     const std::vector<int64_t> again = marked(unsound);
     if (again.empty()) return;
     run(BackwardPass<double, T>{problem, kernels(double{}), {&again}, gradient, nullptr, nullptr}, again.size(), like);

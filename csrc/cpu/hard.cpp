@@ -86,6 +86,7 @@ struct HardPass {
 
   int64_t pair_bytes() const { return carve(nullptr, nullptr, nullptr, nullptr); }
   int64_t worker_bytes() const { return 0; }
+  int64_t turn_cells() const { return 0; }  // the sweep asks for itself whether to stop
 
   void prepare(int64_t b, char* memory, Task& task) const {
     task.b = b;

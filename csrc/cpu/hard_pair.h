@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "core/hard_path.h"
+#include "interrupt.h"
 
 namespace softdtw {
 namespace cpu {

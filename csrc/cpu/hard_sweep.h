@@ -88,6 +88,10 @@ HardEnd hard_sweep_of(const HardPair<T>& pair) {
   for (int64_t d = 0; d < diagonals; ++d) {
     double *const now = rows[d % 3], *const last = rows[(d + 2) % 3], *const before = rows[(d + 1) % 3];
     const DiagonalRows own(extent, d);
+    if (stop_asked(own.last - own.first + 1)) {
+      spoiled = true;
+      break;
+    }
     const int shift = int(2 * (d % kDiagonalsPerByte));
     if (WithSteps && shift == 0) {
       if (d > 0) steps += group.last - group.first + 1;

@@ -66,6 +66,7 @@ struct ForwardPass {
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return 0; }
   int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
+  int64_t turn_cells() const { return kRows * problem.m; }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);
@@ -117,6 +118,7 @@ struct BackwardPass {
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return Workspace<T>::weights_bytes(); }
   int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
+  int64_t turn_cells() const { return kRows * problem.m; }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);

@@ -7,6 +7,7 @@
 //   void turn(task, turn, memory) const        a strip
 //   void finish(index, task) const             unless task.turns is 0
 //   useful_threads()                           how many can work at the turns of one pair at once
+//   turn_cells()                               about how many cells a turn has
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "binding/checks.h"
+#include "interrupt.h"
 
 namespace softdtw {
 namespace cpu {
@@ -66,29 +68,35 @@ class Memory {
   char* base_;
 };
 
-// Workers claim pairs one by one: lengths may differ.
+// Workers claim pairs one by one: lengths may differ. Returns whether the pass came to its end (interrupt.h).
 template <class Pass>
-void run_pairs(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
+bool run_pairs(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
   const int64_t bytes = pass.pair_bytes() + pass.worker_bytes();
   const Memory memory(like, workers * bytes);
-  std::atomic<int64_t> next{0};
+  Interrupt interrupt;
+  std::atomic<int64_t> next{0}, done{0};
   torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+    Watch watch(interrupt);
+    int64_t own = 0;
     for (int64_t worker = begin; worker < end; ++worker)
-      for (int64_t index = next++; index < count; index = next++) {
+      for (int64_t index = next++; index < count && !interrupt.stopped(); index = next++, ++own) {
         typename Pass::Task task;
         pass.prepare(index, memory + worker * bytes, task);
-        for (int64_t turn = 0; turn < task.turns; ++turn)
+        for (int64_t turn = 0; turn < task.turns && !watch.asked(pass.turn_cells()); ++turn)
           pass.turn(task, turn, memory + (worker * bytes + pass.pair_bytes()));
-        if (task.turns > 0) pass.finish(index, task);
+        if (task.turns > 0 && !interrupt.stopped()) pass.finish(index, task);
       }
+    done.fetch_add(own, std::memory_order_release);
+    if (interrupt.is_caller()) interrupt.wait(done, count);
   });
+  return !interrupt.stopped();
 }
 
 // Workers claim turns: the first of every pair, the second of every pair, and so on. A turn waits for earlier turns of its
 // pair only. Those have been claimed before it, by workers that run, and the earliest turn that is not done waits for
 // nothing; so this ends with any number of threads, one included. What a turn computes does not depend on who runs it when.
 template <class Pass>
-void run_turns(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
+bool run_turns(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
   const Memory pair_memory(like, count * pass.pair_bytes()), worker_memory(like, workers * pass.worker_bytes());
   std::vector<typename Pass::Task> tasks(count);
   torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
@@ -97,26 +105,37 @@ void run_turns(const Pass& pass, int64_t count, int64_t workers, const Tensor& l
   });
   int64_t most = 0;
   for (const auto& task : tasks) most = std::max(most, task.turns);
-  std::atomic<int64_t> next{0};
+  // A turn that has been claimed is computed in any case: others wait for it.
+  Interrupt interrupt;
+  std::atomic<int64_t> next{0}, done{0};
   torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+    Watch watch(interrupt);
+    int64_t own = 0;
     for (int64_t worker = begin; worker < end; ++worker)
-      for (int64_t ticket = next++; ticket < most * count; ticket = next++) {
+      while (!watch.asked(pass.turn_cells())) {
+        const int64_t ticket = next++;
+        if (ticket >= most * count) break;
         auto& task = tasks[ticket % count];
         if (ticket / count < task.turns) pass.turn(task, ticket / count, worker_memory + worker * pass.worker_bytes());
+        ++own;
       }
+    done.fetch_add(own, std::memory_order_release);
+    if (interrupt.is_caller()) interrupt.wait(done, most * count);
   });
+  if (interrupt.stopped()) return false;
   torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index)
       if (tasks[index].turns > 0) pass.finish(index, tasks[index]);
   });
+  return true;
 }
 
 // Threads across pairs, or across the strips of pairs where there are fewer pairs than threads.
 template <class Pass>
-void run(const Pass& pass, int64_t count, const Tensor& like) {
+bool run(const Pass& pass, int64_t count, const Tensor& like) {
   const int64_t threads = torch::stable::get_num_threads(), turns = pass.useful_threads();
   if (count >= threads || turns == 1) return run_pairs(pass, count, std::min(count, threads), like);
-  run_turns(pass, count, std::min(count * turns, threads), like);
+  return run_turns(pass, count, std::min(count * turns, threads), like);
 }
 
 }  // namespace cpu

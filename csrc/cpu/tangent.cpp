@@ -84,6 +84,7 @@ struct TangentPass {
     return cells() * int64_t(sizeof(Shares<double>) + sizeof(Jet<kDirections>)) + 2 * row_bytes() + 64;
   }
   int64_t worker_bytes() const { return 0; }
+  int64_t turn_cells() const { return 0; }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     task = {0, index};
@@ -119,7 +120,7 @@ struct TangentPass {
     std::fill_n(rows[1].jets, problem.m + 2, Jet<kDirections>());
     rows[1].entries[0] = {0.0, 1.0};
     Entry<double> cell = nowhere;
-    for (int i = 0; i < table.extent.n; ++i) {
+    for (int i = 0; i < table.extent.n && !stop_asked(table.width); ++i) {
       const Row &now = rows[i % 2], &above = rows[(i + 1) % 2];
       // What the row after next left beside this one's cells.
       now.entries[table.first(i)] = now.entries[table.last(i) + 2] = nowhere;
@@ -148,7 +149,7 @@ struct TangentPass {
       int64_t b, const Rows& table, Row* rows, const Shares<double>* shares, const Jet<kDirections>* means) const {
     const Extent& extent = table.extent;
     const double inverse_gamma = 1 / problem.gamma_of(b);
-    for (int i = extent.n - 1; i >= 0; --i) {
+    for (int i = extent.n - 1; i >= 0 && !stop_asked(table.width); --i) {
       Flow<kDirections>*const now = rows[i % 2].flows, *const below = rows[(i + 1) % 2].flows;
       for (int j = table.last(i); j >= table.first(i); --j) {
         const Jet<kDirections> own =

@@ -10,8 +10,8 @@ its dimension into their batch.
 from typing import NamedTuple
 
 import torch
-from torch.autograd import forward_ad
 
+from .._internals import has_tangents
 from .batching import folds_batches, is_tensor
 from .derivatives import steps_of_spans
 
@@ -28,7 +28,7 @@ class Path(NamedTuple):
 def value_and_spans(op, tensors, inputs):
     """`op(*inputs)`, which begin with so many `tensors` and end with whether to save, with all derivatives of the value."""
     *fixed, _ = (value.detach() if is_tensor(value) else value for value in inputs)
-    if not (torch.is_grad_enabled() or forward_ad._current_level >= 0):
+    if not (torch.is_grad_enabled() or has_tangents()):
         return BestPath.apply(op, *inputs)
     value, spans = BestPath.apply(op, *fixed, True)
     path = Path(value, spans, *inputs[tensors : tensors + 2])

@@ -1,7 +1,8 @@
 """torch.func.vmap over functions that have a batch of their own: one call on a larger batch, never a loop."""
 
 import torch
-from torch.autograd import forward_ad
+
+from .. import _internals
 
 
 def folds_batches(function):
@@ -53,11 +54,6 @@ def per_pair(factor, tensor):
     return factor * torch.where((factor == 0) & ~tensor.isfinite(), 0, tensor)
 
 
-def under_transform():
-    """Whether torch.func or forward-mode dual numbers are at work, outside torch.compile."""
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-
-
 # It runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13.
 @torch.compiler.assume_constant_result
 def under_compiled_transform():
@@ -66,7 +62,7 @@ def under_compiled_transform():
     It cannot look into an autograd.Function with rules of its own for vmap and jvp. A call that it is told to leave alone
     (allow_in_graph) goes into its graph as it is, and runs where the graph is traced.
     """
-    return torch._C._functorch.get_dynamic_layer_stack_depth() > 0
+    return _internals.depth_of_transforms() > 0
 
 
 def in_graph(function):

@@ -4,11 +4,14 @@ import contextlib
 
 import torch
 
+from .._internals import below_autograd
 from .._kernels import ops
-from .._kernels.inputs import NOTHING_PER_PAIR, CostInputs, CostKept, CostNumbers, SeriesInputs, SeriesKept, SeriesNumbers
+from .._kernels.inputs import NOTHING_PER_PAIR, CostCall, CostKept, CostNumbers, SeriesCall, SeriesKept, SeriesNumbers
 from .batching import per_pair
 from .derivatives import of_gamma_and_penalty, path_cost_by_euler, sums_over_alignment
 from .kept_value import keep, kept
+
+NOTHING_CHANGED = contextlib.nullcontext()
 
 
 def _gradients_of_series(tensors, numbers, needs, grad_value):
@@ -64,24 +67,23 @@ def _gradients_of_cost(tensors, numbers, needs, grad_value):
     )
 
 
-def _register(name, inputs_type, gradients):
-    """The same for the op itself: one gradient, or None, for each of its inputs."""
-    fields = inputs_type._fields
-    tensors = fields[: fields.index("x_lengths")]
-    wanted = [fields.index(field) for field in (*tensors, "gammas", "warp_penalties")]
+def _register(name, tensors, call_type, gradients):
+    """The same for the op itself, which takes so many `tensors` first: one gradient, or None, for each of its inputs."""
+    fields = call_type._fields
+    wanted = [*range(tensors), *(tensors + fields.index(field) for field in ("gammas", "warp_penalties"))]
 
     def keep(ctx, inputs, output):
         value, saved = output
-        inputs = inputs_type(*inputs)
-        ctx.numbers = inputs.numbers
+        call = call_type(*inputs[tensors:])
+        ctx.numbers = call.numbers
         # A copy, since the user may write into the value. Compiled code mostly finds that it needs none.
-        ctx.save_for_backward(*inputs[: len(tensors)], value.clone(), saved, *(inputs.per_pair or NOTHING_PER_PAIR))
+        ctx.save_for_backward(*inputs[:tensors], value.clone(), saved, *(call.per_pair or NOTHING_PER_PAIR))
         ctx.set_materialize_grads(False)
 
     def differentiate(ctx, grad_value, _):
         needs = [ctx.needs_input_grad[place] for place in wanted]
         found = gradients(ctx.saved_tensors, ctx.numbers, needs, grad_value)
-        answer = [None] * len(fields)
+        answer = [None] * (tensors + len(fields))
         for place, gradient in zip(wanted, found, strict=True):
             answer[place] = gradient
         return tuple(answer)
@@ -89,21 +91,21 @@ def _register(name, inputs_type, gradients):
     torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=keep)
 
 
-_register("forward", SeriesInputs, _gradients_of_series)
-_register("forward_from_cost", CostInputs, _gradients_of_cost)
+_register("forward", 2, SeriesCall, _gradients_of_series)
+_register("forward_from_cost", 1, CostCall, _gradients_of_cost)
 
 
 class _OfSeries(torch.autograd.Function):
-    """The op `forward` with its derivative, of (x, y, gammas, warp_penalties, SeriesInputs). What is registered above does
+    """The op `forward` with its derivative, of (x, y, gammas, warp_penalties, SeriesCall). What is registered above does
     the same, for torch.compile and for those who call the op, but PyTorch runs it argument by argument in Python, which
     takes longer than a small problem."""
 
     @staticmethod
-    def forward(ctx, x, y, gammas, penalties, inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            value, saved = ops.forward(*inputs)
-        ctx.numbers, ctx.value = inputs.numbers, keep(value)
-        ctx.save_for_backward(x, y, saved, *inputs.per_pair)
+    def forward(ctx, x, y, gammas, penalties, call):
+        with below_autograd():
+            value, saved = ops.forward(x, y, *call)
+        ctx.numbers, ctx.value = call.numbers, keep(value)
+        ctx.save_for_backward(x, y, saved, *call.per_pair)
         ctx.set_materialize_grads(False)
         return value
 
@@ -121,14 +123,14 @@ class _OfSeries(torch.autograd.Function):
 
 
 class _OfCost(torch.autograd.Function):
-    """The op `forward_from_cost`, of (cost_matrix, gammas, warp_penalties, CostInputs), likewise."""
+    """The op `forward_from_cost`, of (cost_matrix, gammas, warp_penalties, CostCall), likewise."""
 
     @staticmethod
-    def forward(ctx, cost_matrix, gammas, penalties, inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            value, saved = ops.forward_from_cost(*inputs)
-        ctx.numbers, ctx.value = inputs.numbers, keep(value)
-        ctx.save_for_backward(cost_matrix, saved, *inputs.per_pair)
+    def forward(ctx, cost_matrix, gammas, penalties, call):
+        with below_autograd():
+            value, saved = ops.forward_from_cost(cost_matrix, *call)
+        ctx.numbers, ctx.value = call.numbers, keep(value)
+        ctx.save_for_backward(cost_matrix, saved, *call.per_pair)
         ctx.set_materialize_grads(False)
         return value
 
@@ -145,7 +147,7 @@ class _OfCost(torch.autograd.Function):
 
 
 def below_autograd_if_first_order():
-    return contextlib.nullcontext() if torch.is_grad_enabled() else torch._C._AutoDispatchBelowAutograd()
+    return NOTHING_CHANGED if torch.is_grad_enabled() else below_autograd()
 
 
 def refuse_tracing():
@@ -157,19 +159,19 @@ def refuse_tracing():
         )
 
 
-def value_of_series(inputs):
-    """The value of `forward(*inputs)`, differentiable with respect to x and y, and to gammas where there is no penalty."""
-    if inputs.save:
+def value_of_series(x, y, call):
+    """The value of `forward`, differentiable with respect to x and y, and to gammas where there is no penalty."""
+    if call.save:
         refuse_tracing()
-        return _OfSeries.apply(inputs.x, inputs.y, inputs.gammas, inputs.warp_penalties, inputs)
-    with torch._C._AutoDispatchBelowAutograd():
-        return ops.forward(*inputs)[0]
+        return _OfSeries.apply(x, y, call.gammas, call.warp_penalties, call)
+    with below_autograd():
+        return ops.forward(x, y, *call)[0]
 
 
-def value_of_cost(inputs):
-    """The value of `forward_from_cost(*inputs)`, differentiable with respect to cost matrix, gammas and penalties."""
-    if inputs.save:
+def value_of_cost(cost_matrix, call):
+    """The value of `forward_from_cost`, differentiable with respect to cost matrix, gammas and penalties."""
+    if call.save:
         refuse_tracing()
-        return _OfCost.apply(inputs.cost_matrix, inputs.gammas, inputs.warp_penalties, inputs)
-    with torch._C._AutoDispatchBelowAutograd():
-        return ops.forward_from_cost(*inputs)[0]
+        return _OfCost.apply(cost_matrix, call.gammas, call.warp_penalties, call)
+    with below_autograd():
+        return ops.forward_from_cost(cost_matrix, *call)[0]

@@ -3,9 +3,10 @@
 import torch
 
 from .._inputs.arguments import wants_gradient
+from .._internals import below_autograd, under_transform
 from .._kernels import ops
 from . import along_path
-from .batching import per_pair, under_compiled_transform, under_transform
+from .batching import per_pair, under_compiled_transform
 from .first_order import below_autograd_if_first_order, refuse_tracing
 from .kept_value import keep, kept
 
@@ -55,7 +56,7 @@ def _differentiable(name, op, tensors, gradients):
     class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *inputs):
-            with torch._C._AutoDispatchBelowAutograd():
+            with below_autograd():
                 value, spans = op(*inputs)
             setup(ctx, inputs, (spans,))
             ctx.mark_non_differentiable(spans)
@@ -82,7 +83,7 @@ def _differentiable(name, op, tensors, gradients):
         if under_transform():
             return under_func(*inputs)
         if not wants_gradient(*inputs[:tensors], inputs[penalties]):
-            with torch._C._AutoDispatchBelowAutograd():
+            with below_autograd():
                 return op(*inputs)
         refuse_tracing()
         return Differentiable.apply(*inputs)

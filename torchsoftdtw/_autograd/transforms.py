@@ -7,9 +7,10 @@ pass. A mapped dimension is folded into the batch.
 
 import torch
 
+from .._internals import under_transform
 from .._kernels import ops
 from . import first_order
-from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, under_transform, unfold
+from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, unfold
 from .second_order import (
     OPTIONS,
     PER_PAIR,
@@ -22,18 +23,19 @@ from .second_order import (
 )
 
 
-def value_of_series(inputs):
-    """The value (B,) of SeriesInputs, differentiable as in first_order.py."""
+def value_of_series(x, y, call):
+    """The value (B,) for a SeriesCall, differentiable as in first_order.py."""
     if torch.compiler.is_compiling():
-        return _series_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward(*inputs)[0]
-    return OfSeries.apply(*inputs[:-1]) if under_transform() else first_order.value_of_series(inputs)
+        return _series_in_graph(x, y, *call[:-1]) if under_compiled_transform() else ops.forward(x, y, *call)[0]
+    return OfSeries.apply(x, y, *call[:-1]) if under_transform() else first_order.value_of_series(x, y, call)
 
 
-def value_of_cost(inputs):
-    """The value (B,) of CostInputs, differentiable with respect to the cost matrix."""
+def value_of_cost(cost_matrix, call):
+    """The value (B,) for a CostCall, differentiable with respect to the cost matrix."""
     if torch.compiler.is_compiling():
-        return _cost_in_graph(*inputs[:-1]) if under_compiled_transform() else ops.forward_from_cost(*inputs)[0]
-    return OfCost.apply(*inputs[:-1]) if under_transform() else first_order.value_of_cost(inputs)
+        in_transform = under_compiled_transform()
+        return _cost_in_graph(cost_matrix, *call[:-1]) if in_transform else ops.forward_from_cost(cost_matrix, *call)[0]
+    return OfCost.apply(cost_matrix, *call[:-1]) if under_transform() else first_order.value_of_cost(cost_matrix, call)
 
 
 def alignment_of_cost(*inputs):

@@ -6,6 +6,7 @@ import operator
 
 import torch
 
+from .._internals import is_mapped
 from .kinds import FLOATS, INTEGERS, describe, layout_of, name_of
 
 REAL = (float, int, numbers.Real)  # the third alone would do, but takes long to ask
@@ -88,7 +89,7 @@ def integers_per_pair(name, given, like, batched, low, high):
 
 def is_hidden(tensor):
     """Whether the values are not to be looked at: while compiling, or where torch.func maps over them."""
-    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return torch.compiler.is_compiling() or is_mapped(tensor)
 
 
 def numbers_as_tensor(name, given):

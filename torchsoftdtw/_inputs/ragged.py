@@ -3,6 +3,7 @@
 import torch
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
+from .._internals import ragged_dimension
 from .per_pair import is_hidden
 
 
@@ -49,8 +50,9 @@ def _check_own_lengths(name, lengths):
 
 
 def _pad_jagged(name, series):
-    if series._ragged_idx != 1:
-        raise ValueError(f"{name}: expected a nested tensor that is ragged in dimension 1, got {series._ragged_idx}")
+    dim = ragged_dimension(series)
+    if dim != 1:
+        raise ValueError(f"{name}: expected a nested tensor that is ragged in dimension 1, got {dim}")
     lengths = series.lengths()
     _check_own_lengths(name, series.offsets().diff() if lengths is None else lengths)
     if lengths is None:

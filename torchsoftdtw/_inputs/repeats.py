@@ -6,7 +6,7 @@ from .arguments import wants_gradient
 
 MOST = 1024
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-known = {}  # signature -> what follows x and y among the inputs of the op `forward`
+known = {}  # signature -> the SeriesCall
 
 
 def signature(x, y, gamma, warp_penalty, cost, kernel):

@@ -7,11 +7,9 @@ import torch
 NOTHING_PER_PAIR = (None,) * 5
 
 
-class SeriesInputs(NamedTuple):
-    """The inputs of `forward`, in its order."""
+class SeriesCall(NamedTuple):
+    """The inputs of `forward` after x and y, in its order."""
 
-    x: torch.Tensor
-    y: torch.Tensor
     x_lengths: torch.Tensor | None
     y_lengths: torch.Tensor | None
     bandwidths: torch.Tensor | None
@@ -28,13 +26,13 @@ class SeriesInputs(NamedTuple):
     @property
     def per_pair(self):
         """The tensors of one number per pair, or None; nothing at all where all are None: to save those takes time, too."""
-        tensors = self[2:7]
+        tensors = self[:5]
         return () if tensors == NOTHING_PER_PAIR else tensors
 
     @property
     def numbers(self):
         """What is no tensor and `backward` takes as well: SeriesNumbers, yet without the names, which take time."""
-        return self[7:13]
+        return self[5:-1]
 
 
 class SeriesNumbers(NamedTuple):
@@ -60,10 +58,9 @@ class SeriesKept(NamedTuple):
     warp_penalties: torch.Tensor | None
 
 
-class CostInputs(NamedTuple):
-    """The inputs of `forward_from_cost`, in its order."""
+class CostCall(NamedTuple):
+    """The inputs of `forward_from_cost` after the cost matrix, in its order."""
 
-    cost_matrix: torch.Tensor
     x_lengths: torch.Tensor | None
     y_lengths: torch.Tensor | None
     bandwidths: torch.Tensor | None
@@ -78,12 +75,12 @@ class CostInputs(NamedTuple):
 
     @property
     def per_pair(self):
-        tensors = self[1:6]
+        tensors = self[:5]
         return () if tensors == NOTHING_PER_PAIR else tensors
 
     @property
     def numbers(self):
-        return self[6:11]
+        return self[5:-1]
 
 
 class CostNumbers(NamedTuple):

@@ -1,0 +1,110 @@
+"""Ctrl-C ends a long call on the CPU by KeyboardInterrupt; any other handler of a signal runs while the call goes on."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PREPARE = """
+import os, signal, sys, threading, time
+import torch
+from torchsoftdtw import dtw, soft_dtw, soft_dtw_alignment
+
+torch.set_num_threads(int(sys.argv[1]))
+sent = []
+SOON = 10  # seconds, on a machine that has other things to do; the calls take minutes
+
+def send_soon(seconds=0.4):
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Timer(seconds, send).start()
+
+def interrupted(call):
+    send_soon()
+    try:
+        call()
+    except KeyboardInterrupt:
+        seconds = time.monotonic() - sent[-1]
+        print(f"{seconds:.2f} s", file=sys.stderr)
+        return seconds
+    raise AssertionError("the call came to its end")
+
+def noise(*shape, **options):
+    return torch.randn(*shape, 1, generator=torch.Generator().manual_seed(0), **options)
+"""
+CALLS = """
+long, pairs = noise(1, 300_000), noise(4000, 4000)
+assert interrupted(lambda: soft_dtw(pairs, pairs)) < SOON
+assert interrupted(lambda: soft_dtw(pairs.double(), pairs.double(), bandwidth=3000)) < SOON
+assert interrupted(lambda: soft_dtw(long, long)) < SOON
+assert interrupted(lambda: dtw(long, long)) < SOON
+assert interrupted(lambda: torch.compile(soft_dtw, backend="eager")(long, long)) < SOON
+# A thread that has nothing left to do waits for another.
+two = long.expand(2, -1, -1)
+assert interrupted(lambda: dtw(two, two, x_lengths=[1, 300_000])) < SOON
+
+x = noise(250, 3000, requires_grad=True)
+loss = soft_dtw(x, noise(250, 3000)).sum()
+assert interrupted(loss.backward) < SOON
+assert x.grad is None
+# Derivatives of alignments, in a single pair.
+x = noise(1, 6000, requires_grad=True)
+total = soft_dtw_alignment(x, noise(1, 6000))[1][:, ::7].sum()
+assert interrupted(total.backward) < SOON
+# And the next call is none the worse.
+assert soft_dtw(x[:, :50], x[:, :50]).isfinite()
+"""
+HANDLERS = """
+x, y = noise(60, 4000), noise(60, 4100)
+start = time.monotonic()
+expected = soft_dtw(x, y)
+print(f"{time.monotonic() - start:.2f} s", file=sys.stderr)
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(time.monotonic()))
+send_soon(0.05)
+value = soft_dtw(x, y)
+end = time.monotonic()
+assert torch.equal(value, expected)
+assert len(seen) == 1 and seen[0] < end
+
+def stop(*_):
+    raise SystemExit(7)
+
+# Another thread's call goes on, whatever the main thread is told.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+values, is_done = [], threading.Event()
+threading.Thread(target=lambda: (values.append(soft_dtw(x, y)), is_done.set())).start()
+send_soon(0.05)
+try:
+    is_done.wait()
+    raise AssertionError("no signal")
+except KeyboardInterrupt:
+    assert not values
+is_done.wait()
+assert torch.equal(values[0], expected)
+
+signal.signal(signal.SIGINT, stop)
+send_soon(0.05)
+soft_dtw(noise(4000, 4000), noise(4000, 4000))
+"""
+
+
+def run(code, threads):
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", PREPARE + code, str(threads)]
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_a_long_call(threads):
+    done = run(CALLS, threads)
+    assert done.returncode == 0, done.stderr
+
+
+def test_other_handlers_and_threads_see_to_their_own():
+    done = run(HANDLERS, 2)
+    assert done.returncode == 7, done.stderr

@@ -1,0 +1,74 @@
+"""What PyTorch does not document and this package uses: every name, and what stands in where a version lacks it.
+
+    name                                                       checked on   without it
+    torch._C._AutoDispatchBelowAutograd                        2.13         ops go through autograd, which takes longer
+    torch._C._are_functorch_transforms_active                  2.13         torch._C._functorch.peek_interpreter_stack
+    torch._C._functorch.get_dynamic_layer_stack_depth          2.13         the same
+    torch._C._functorch.is_functorch_wrapped_tensor            2.13         ImportError
+    torch.autograd.forward_ad._current_level                   2.13         ImportError
+    torch.fx.experimental.symbolic_shapes.statically_known_true  2.13       what it would save is done
+    torch.nested: _ragged_idx of a jagged tensor               2.13         taken to be 1, where PyTorch puts it
+
+No other file uses such names: a test asks for it, and for what stands in.
+"""
+
+import contextlib
+import functools
+
+import torch
+from torch.autograd import forward_ad
+
+CHECKED = "2.13"
+
+
+def _find(path):
+    return functools.reduce(lambda found, name: getattr(found, name, None), path.split("."), torch)
+
+
+def _require(path):
+    found = _find(path)
+    if found is None:
+        raise ImportError(
+            f"torchsoftdtw: PyTorch {torch.__version__} has no torch.{path}, which PyTorch {CHECKED} has; install that, or "
+            "a later torchsoftdtw"
+        )
+    return found
+
+
+below_autograd = _find("_C._AutoDispatchBelowAutograd") or contextlib.nullcontext
+is_mapped = _require("_C._functorch.is_functorch_wrapped_tensor")
+_are_transforms_active = _find("_C._are_functorch_transforms_active")
+_depth = _find("_C._functorch.get_dynamic_layer_stack_depth")
+_require("autograd.forward_ad._current_level")
+if _are_transforms_active is None or _depth is None:
+    _innermost = _require("_C._functorch.peek_interpreter_stack")
+    _are_transforms_active = _are_transforms_active or (lambda: _innermost() is not None)
+    _depth = _depth or (lambda: int(_innermost() is not None))
+
+
+def under_transform():
+    """Whether torch.func or forward-mode dual numbers are at work, outside torch.compile."""
+    return _are_transforms_active() or forward_ad._current_level >= 0
+
+
+def has_tangents():
+    """Whether forward-mode dual numbers are at work."""
+    return forward_ad._current_level >= 0
+
+
+def depth_of_transforms():
+    """How many transforms of torch.func are at work, also while torch.compile traces."""
+    return _depth()
+
+
+def known_to_be(condition):
+    """Whether a graph with symbolic sizes can tell, without a guard, that a condition of them holds."""
+    try:  # not above: the import takes long
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+    except ImportError:
+        return False
+    return statically_known_true(condition)
+
+
+def ragged_dimension(jagged):
+    return getattr(jagged, "_ragged_idx", 1)
