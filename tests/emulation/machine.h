@@ -1,6 +1,6 @@
 // A GPU on the host, for results and not for speed: grids of blocks of warps of 32 lanes. Lanes are coroutines of one thread that
-// meet in every function of the whole warp. A lane that waits lets others go on, and which warp is next is drawn by lot, so every
-// seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
+// meet in every function of the whole warp. A lane that waits lets others go on. Which warp is next is drawn by lot, and so is the
+// order of its lanes from one meeting to the next, so every seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
 #pragma once
 
 #include <setjmp.h>
@@ -181,7 +181,8 @@ class Machine {
   struct Warp {
     Lane lanes[kLanes];
     uint64_t words[2][kLanes];
-    int met, alive, number, first_lane;
+    int met, alive, number;
+    int first, stride, flip;  // the order of its lanes, see lane_at
     const char* function;
     Slot* slot;
   };
@@ -211,7 +212,8 @@ class Machine {
       Warp& warp = *slot.warps[i];
       warp.slot = &slot;
       warp.number = i;
-      warp.met = warp.alive = warp.first_lane = 0;
+      warp.met = warp.alive = warp.first = warp.flip = 0;
+      warp.stride = 1;
       warp.function = nullptr;
       for (int lane = 0; lane < kLanes; ++lane) {
         Lane& each = warp.lanes[lane];
@@ -238,9 +240,11 @@ class Machine {
     return stacks_ + index * kStackBytes;
   }
 
+  // The lane at a place of their order. Strides are odd, so every lane has a place. Of two lanes either may be the first one.
+  static int lane_at(const Warp& warp, int place) { return (warp.first + place * warp.stride) % kLanes ^ warp.flip; }
   // The first of the warp's lanes that can go on, at `place` or behind it in their order; kLanes if none can.
   static int next_ready(const Warp& warp, int place) {
-    while (place < kLanes && warp.lanes[(warp.first_lane + place) % kLanes].state > kReady) ++place;
+    while (place < kLanes && warp.lanes[lane_at(warp, place)].state > kReady) ++place;
     return place;
   }
   static bool release_met(Warp& warp) {
@@ -281,7 +285,7 @@ class Machine {
   // To the warp's next lane that can go on, or else to some warp. One that only yields lets other warps on after the last lane.
   [[noreturn]] void pass_on(bool around) {
     Warp& warp = *warp_;
-    int place = next_ready(warp, (lane_ - warp.first_lane + kLanes) % kLanes + 1);
+    int place = next_ready(warp, place_ + 1);
     if (place == kLanes && around) place = next_ready(warp, 0);
     if (place < kLanes) resume(warp, place);
     go_on();
@@ -291,15 +295,19 @@ class Machine {
     for (size_t i = 0; i < warps_.size(); ++i) begin(*warps_[(first + i) % warps_.size()]);
     fail("all threads wait for each other");
   }
-  // Lanes go on in their order, which begins somewhere. Returns if none can.
+  // Lanes go on in an order of their own. Returns if none can.
   void begin(Warp& warp) {
-    warp.first_lane = draw() % kLanes;
+    const unsigned lot = draw();
+    warp.first = lot % kLanes;
+    warp.stride = lot / kLanes % kLanes | 1;
+    warp.flip = lot / (kLanes * kLanes) % kLanes;
     const int place = next_ready(warp, 0);
     if (place < kLanes) resume(warp, place);
   }
   [[noreturn]] void resume(Warp& warp, int place) {
-    const int lane = (warp.first_lane + place) % kLanes;
+    const int lane = lane_at(warp, place);
     warp_ = &warp;
+    place_ = place;
     lane_ = lane;
     blockIdx = warp.slot->index;
     const unsigned thread = warp.number * kLanes + lane;
@@ -317,7 +325,7 @@ class Machine {
   }
 
   unsigned seed_ = 0, lot_ = 0, next_block_ = 0;
-  int resident_ = 2, threads_ = 0, lane_ = 0, yields_ = 0;
+  int resident_ = 2, threads_ = 0, place_ = 0, lane_ = 0, yields_ = 0;
   size_t dynamic_bytes_ = 0;
   std::function<void()> kernel_;
   std::string failure_;
