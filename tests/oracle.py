@@ -244,3 +244,28 @@ def torch_costs(x, y, cost):
         return difference.square().sum(2).sqrt()
     unit_x, unit_y = (series / series.square().sum(1, keepdim=True).sqrt() for series in (x, y))
     return 1 - unit_x @ unit_y.T
+
+
+def in_bands(costs, gamma, radii):
+    """Values (B,) and alignments (B, N, N) of square tables under bands of their own, an anti-diagonal of all at a time."""
+    batch, n, _ = costs.shape
+    table, alignment = np.full((batch, n + 1, n + 1), math.inf), np.zeros((batch, n + 1, n + 1))
+    table[:, 0, 0] = 0
+    shares = []
+    for diagonal in range(2 * n - 1):
+        i = np.arange(max(0, diagonal - n + 1), min(n, diagonal + 1))
+        j = diagonal - i
+        inside = np.abs(j - i) <= np.asarray(radii)[:, None]
+        steps = np.stack([table[:, i, j], table[:, i, j + 1], table[:, i + 1, j]])
+        least = np.where(inside, steps.min(0), 0)
+        weights = np.exp((least - steps) / gamma) * inside
+        total = np.where(inside, weights.sum(0), 1)
+        table[:, i + 1, j + 1] = np.where(inside, costs[:, i, j] + least - gamma * np.log(total), math.inf)
+        shares.append((i, j, weights / total))
+    alignment[:, n, n] = 1
+    for i, j, (diag, up, left) in reversed(shares):
+        here = alignment[:, i + 1, j + 1]
+        alignment[:, i, j] += here * diag
+        alignment[:, i, j + 1] += here * up
+        alignment[:, i + 1, j] += here * left
+    return table[:, n, n], alignment[:, 1:, 1:]

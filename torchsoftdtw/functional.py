@@ -186,17 +186,8 @@ def _run_from_cost(matrix, options, kernel, open_ends):
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
     save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
-    reduced, inputs = _reduced_and_inputs(problem, kernel)
-    return reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs))
-
-
-def _reduced_and_inputs(problem, kernel):
-    """The problem in a kernel's own cost, and what the op takes after its series."""
-    save = arguments.wants_gradient(problem.x, problem.y, problem.options.gammas)
-    reduced = costs.reduce_to_kernel_cost(problem.cost, problem.x, problem.y, problem.options)
-    sizes = reduced.x.shape[0], reduced.x.shape[1], reduced.y.shape[1], reduced.x.shape[2]
-    plan = plan_for(kernel, reduced.x, sizes, reduced.name, reduced.options, save)
-    return reduced, SeriesCall(*reduced.options, reduced.name, *plan, save)
+    plan = plan_for_matrix(kernel, matrix, options, save)
+    return transforms.value_of_cost(matrix, CostCall(*options, *plan, save))
 
 
 def _needs_matrix(options):

@@ -1,6 +1,6 @@
 // A GPU on the host, for results and not for speed: grids of blocks of warps of 32 lanes. Lanes are coroutines of one thread that
-// meet in every function of the whole warp. A lane that waits lets others go on. Which warp is next and the order of its lanes are
-// drawn by lot, so every seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
+// meet in every function of the whole warp. A lane that waits lets others go on. Which warp is next is drawn by lot, and so is the
+// order of its lanes from one meeting to the next, so every seed is another order of events. A kernel that waits for ever, or whose lanes part, fails and says where.
 #pragma once
 
 #include <setjmp.h>
@@ -185,7 +185,8 @@ class Machine {
   struct Warp {
     Lane lanes[kLanes];
     uint64_t words[2][kLanes];
-    int met, alive, number, first_lane, stride;  // the last two: the order of its lanes, of an odd stride
+    int met, alive, number;
+    int first, stride, flip;  // the order of its lanes, see lane_at
     const char* function;
     Slot* slot;
   };
@@ -215,7 +216,7 @@ class Machine {
       Warp& warp = *slot.warps[i];
       warp.slot = &slot;
       warp.number = i;
-      warp.met = warp.alive = warp.first_lane = 0;
+      warp.met = warp.alive = warp.first = warp.flip = 0;
       warp.stride = 1;
       warp.function = nullptr;
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -243,12 +244,13 @@ class Machine {
     return stacks_ + index * kStackBytes;
   }
 
+  // The lane at a place of their order. Strides are odd, so every lane has a place. Of two lanes either may be the first one.
+  static int lane_at(const Warp& warp, int place) { return (warp.first + place * warp.stride) % kLanes ^ warp.flip; }
   // The first of the warp's lanes that can go on, at `place` or behind it in their order; kLanes if none can.
   static int next_ready(const Warp& warp, int place) {
     while (place < kLanes && warp.lanes[lane_at(warp, place)].state > kReady) ++place;
     return place;
   }
-  static int lane_at(const Warp& warp, int place) { return (warp.first_lane + place * warp.stride) % kLanes; }
   static bool release_met(Warp& warp) {
     if (warp.met == 0 || warp.met < warp.alive) return false;
     for (Lane& lane : warp.lanes)
@@ -297,11 +299,12 @@ class Machine {
     for (size_t i = 0; i < warps_.size(); ++i) begin(*warps_[(first + i) % warps_.size()]);
     fail("all threads wait for each other");
   }
-  // Lanes go on in an order that is drawn anew. Returns if none can.
+  // Lanes go on in an order of their own. Returns if none can.
   void begin(Warp& warp) {
     const unsigned lot = draw();
-    warp.first_lane = lot % kLanes;
+    warp.first = lot % kLanes;
     warp.stride = lot / kLanes % kLanes | 1;
+    warp.flip = lot / (kLanes * kLanes) % kLanes;
     const int place = next_ready(warp, 0);
     if (place < kLanes) resume(warp, place);
   }
@@ -321,7 +324,7 @@ class Machine {
     _longjmp(next.place, 1);
   }
   unsigned seed_ = 0, lot_ = 0, next_block_ = 0;
-  int resident_ = 2, threads_ = 0, lane_ = 0, place_ = 0, yields_ = 0;
+  int resident_ = 2, threads_ = 0, place_ = 0, lane_ = 0, yields_ = 0;
   size_t dynamic_bytes_ = 0;
   std::function<void()> kernel_;
   std::string failure_;

@@ -48,6 +48,29 @@ def test_a_bad_cost_spoils_its_pair_alone(template, bad):
     assert not np.isfinite(value[2])
 
 
+@pytest.mark.parametrize(("n", "m", "dim"), [(70, 90, 3), (420, 330, 1), (70, 90, 20)])
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_padding_of_a_spoiled_pair_gets_zero_gradient(kernel, n, m, dim, cost, bad):
+    x, y = normal(3, n, dim, seed=1, dtype=torch.float32), normal(3, m, dim, seed=2, dtype=torch.float32)
+    x_lengths, y_lengths = [n, n - 33, n - 1], [m - 9, m - 40, m]
+    x[1, 17] = bad
+    value, *gradients = run(kernel, x, y, cost=cost, x_lengths=x_lengths, y_lengths=y_lengths)
+    assert np.isfinite(value).tolist() == [True, False, True]
+    for gradient, lengths in zip(gradients, (x_lengths, y_lengths), strict=True):
+        for b, length in enumerate(lengths):
+            assert not gradient[b, length:].any(), b
+        assert np.isnan(gradient[1, : lengths[1]]).all()
+
+
+def test_padding_of_spoiled_cost_matrices_gets_zero_gradient(kernel):
+    costs = normal(3, 70, 90, seed=1, dtype=torch.float32).square()
+    costs[1, 17] = float("nan")
+    value, gradient = run_from_cost(kernel, costs, x_lengths=[70, 40, 70], y_lengths=[90, 60, 90])
+    assert np.isfinite(value).tolist() == [True, False, True]
+    assert not gradient[1, 40:].any() and not gradient[1, :, 60:].any() and np.isnan(gradient[1, :40, :60]).all()
+
+
 def test_a_pair_gives_the_same_in_any_batch(template):
     x, y = normal(9, 70, 2, seed=1, dtype=torch.float32), normal(9, 50, 2, seed=2, dtype=torch.float32)
     together = run(template, x, y)

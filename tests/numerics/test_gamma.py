@@ -105,6 +105,21 @@ def test_the_gradient_to_gamma_is_right_in_float32(kernel, gamma, offset):
         assert abs(actual[b].item() - wanted) <= bound, (actual[b].item(), wanted)
 
 
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 100.0])
+def test_the_gradient_to_gamma_of_padded_pairs_far_from_the_origin(kernel, gamma):
+    """The mean is that of the series alone, however much padding there is."""
+    sizes = {"x_lengths": [60, 25, 41], "y_lengths": [70, 33, 20]}
+    x, y = (torch.round(normal(3, n, 2, seed=s) * 64) / 64 + 1000 for s, n in ((1, 300), (2, 280)))
+    own = torch.full((3,), gamma, dtype=torch.float64, device=kernel.device, requires_grad=True)
+    value = soft_dtw(x.float().to(kernel.device), y.float().to(kernel.device), own, kernel=kernel.name, **sizes)
+    (actual,) = torch.autograd.grad(value.sum(), own)
+    for b, (n, m) in enumerate(zip(*sizes.values(), strict=True)):
+        costs = oracle.cost_and_slopes(numpy64(x)[b, :n], numpy64(y)[b, :m], "sqeuclidean")[0]
+        wanted = difference_quotient(lambda g, costs=costs: oracle.value_and_alignment(costs, g)[0], gamma, 1e-4 * gamma)
+        bound = 1e-4 * abs(wanted) + 2e-6 * abs(value[b].item()) / gamma  # as above
+        assert abs(actual[b].item() - wanted) <= bound, (actual[b].item(), wanted)
+
+
 @pytest.mark.parametrize("forbidden", [1e4, 1e9, math.inf])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_forbidden_cells_have_no_part_in_the_gradient_to_gamma(kernel, dtype, forbidden):

@@ -1,0 +1,66 @@
+"""Bands of every radius around which strips, tiles and chunks begin and end, where paths follow the band's edge.
+
+Costs are 0 on the edge, and low or 0 beyond it, so that one cell too many or too few changes the value and E. They are
+small otherwise too, so that the kernels' fast sweeps take them.
+"""
+
+from functools import cache
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from cases import GRADIENT_TOLERANCE, VALUE_TOLERANCE, run, run_from_cost
+
+pytestmark = pytest.mark.always
+LENGTH, RADII = 220, range(60, 141)
+
+
+@cache
+def matrices():
+    """Costs (B, LENGTH, LENGTH) of 0 on the upper edge of the band RADII[b] and beyond it, and of 1 below, and the oracle's
+    values and alignments."""
+    t = np.arange(LENGTH)
+    costs = np.stack([np.where(t - t[:, None] >= radius, 0.0, 1.0) for radius in RADII])
+    return costs, *oracle.in_bands(costs, 1.0, RADII)
+
+
+@cache
+def series():
+    """x and y (B, LENGTH, 1): y is x so many steps later, as far as that goes; and the oracle's values and alignments."""
+    phases = np.random.default_rng(0).uniform(0.2, 0.8, LENGTH + max(RADII)).cumsum()
+    wave = np.float32(2 * np.sin(phases)).astype(float)
+    x = np.broadcast_to(wave[max(RADII) :], (len(RADII), LENGTH))
+    y = np.stack([wave[max(RADII) - radius :][:LENGTH] for radius in RADII])
+    return x, y, *oracle.in_bands((x[:, :, None] - y[:, None, :]) ** 2, 1.0, RADII)
+
+
+@pytest.mark.parametrize("edge", ["upper", "lower"])
+def test_no_path_leaves_a_band_of_any_radius(template, edge):
+    costs, values, alignments = matrices()
+    if edge == "lower":
+        costs, alignments = costs.swapaxes(1, 2), alignments.swapaxes(1, 2)
+    value, alignment = run_from_cost(template, torch.from_numpy(costs).float(), bandwidth=list(RADII))
+    assert_close(value, values, VALUE_TOLERANCE[torch.float32] * np.abs(values))
+    assert np.all(alignment[alignments == 0] == 0)
+    assert_close(alignment, alignments, 1e-4)  # as in test_engines
+
+
+@pytest.mark.parametrize("edge", ["upper", "lower"])
+def test_series_whose_paths_follow_an_edge(template, edge):
+    x, y, values, alignments = series()
+    if edge == "lower":
+        x, y, alignments = y, x, alignments.swapaxes(1, 2)
+    moved = 2 * alignments * (x[:, :, None] - y[:, None, :])
+    x, y = (torch.tensor(z, dtype=torch.float32)[:, :, None] for z in (x, y))
+    value, *gradients = run(template, x, y, bandwidth=list(RADII))
+    assert_close(value, values, VALUE_TOLERANCE[torch.float32] * np.maximum(np.abs(values), 1))
+    for gradient, wanted in zip(gradients, (moved.sum(2), -moved.sum(1)), strict=True):
+        bound = 4 * GRADIENT_TOLERANCE[torch.float32] * np.abs(wanted).max()
+        assert_close(gradient[:, :, 0], wanted, bound)
+
+
+def assert_close(actual, wanted, bound):
+    off = np.abs(actual - wanted) > bound
+    pairs = np.flatnonzero(off.reshape(len(RADII), -1).any(1))
+    assert not len(pairs), f"wrong at radius {[RADII[b] for b in pairs]}, by {np.abs(actual - wanted).max():.3g}"
