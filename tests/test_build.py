@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))
+sys.path.append(str(next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.py").exists())))
 from build_support import architectures, compilation
 
 NVCC_13 = {(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)}
