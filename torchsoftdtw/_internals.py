@@ -1,13 +1,13 @@
 """What PyTorch does not document and this package uses: every name, and what stands in where a version lacks it.
 
     name                                                       checked on   without it
-    torch._C._AutoDispatchBelowAutograd                        2.13         ops go through autograd, which takes longer
-    torch._C._are_functorch_transforms_active                  2.13         torch._C._functorch.peek_interpreter_stack
-    torch._C._functorch.get_dynamic_layer_stack_depth          2.13         the same
-    torch._C._functorch.is_functorch_wrapped_tensor            2.13         ImportError
-    torch.autograd.forward_ad._current_level                   2.13         ImportError
-    torch.fx.experimental.symbolic_shapes.statically_known_true  2.13       what it would save is done
-    torch.nested: _ragged_idx of a jagged tensor               2.13         taken to be 1, where PyTorch puts it
+    torch._C._AutoDispatchBelowAutograd                        2.10, 2.13   ops go through autograd, which takes longer
+    torch._C._are_functorch_transforms_active                  2.10, 2.13   torch._C._functorch.peek_interpreter_stack
+    torch._C._functorch.get_dynamic_layer_stack_depth          2.10, 2.13   the same
+    torch._C._functorch.is_functorch_wrapped_tensor            2.10, 2.13   ImportError
+    torch.autograd.forward_ad._current_level                   2.10, 2.13   ImportError
+    torch.fx.experimental.symbolic_shapes.statically_known_true  2.10, 2.13  what it would save is done
+    torch.nested: _ragged_idx of a jagged tensor               2.10, 2.13   taken to be 1, where PyTorch puts it
 
 No other file uses such names: a test asks for it, and for what stands in.
 """

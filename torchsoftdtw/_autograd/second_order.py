@@ -17,6 +17,7 @@ import torch
 from .._inputs import cost as costs
 from .._inputs.arguments import PER_PAIR, Options
 from .._kernels import ops
+from .._kernels.inputs import GradientCall
 from .batching import folds_batches, inner, per_pair
 from .cost_matrix import CostMatrix, bend, pull_back, push_forward
 
@@ -282,8 +283,9 @@ def _plus(a, b):
 
 def _keep_backward(ctx, inputs, output):
     grad_value, x, y, _value, _saved, *rest = inputs
-    ctx.numbers, ctx.cost, ctx.needed = rest[PER_PAIR:OPTIONS], rest[OPTIONS], rest[-2:]
-    ctx.save_for_backward(grad_value, x, y, *rest[:PER_PAIR])
+    call = GradientCall(*rest)
+    ctx.numbers, ctx.cost, ctx.needed = call.options[PER_PAIR:], call.cost, call.needs
+    ctx.save_for_backward(grad_value, x, y, *call.options[:PER_PAIR])
     ctx.set_materialize_grads(False)
 
 

@@ -9,6 +9,7 @@ import torch
 
 from .._internals import under_transform
 from .._kernels import ops
+from .._kernels.inputs import GradientCall
 from . import first_order
 from .batching import fold, folds_batches, in_graph, inner, per_pair, under_compiled_transform, unfold
 from .second_order import (
@@ -84,13 +85,13 @@ class GradientOfSeries(torch.autograd.Function):
 
     @staticmethod
     def forward(grad_value, x, y, *rest):
-        *plan, need_x, need_y = rest
-        value, saved = ops.forward(x, y, *plan, True)
+        call = GradientCall(*rest)
+        value, saved = ops.forward(x, y, *call.of_forward, True)
         gradients = ops.backward(grad_value.contiguous(), x, y, value, saved, *rest)
         # What the op returns is a view, and PyTorch wants the tangent of a view in the same strides.
         return tuple(
             gradient.clone(memory_format=torch.contiguous_format) if need else x.new_empty((x.shape[0], 0, 0))
-            for gradient, need in zip(gradients, (need_x, need_y), strict=True)
+            for gradient, need in zip(gradients, call.needs, strict=True)
         )
 
     @staticmethod
@@ -101,25 +102,25 @@ class GradientOfSeries(torch.autograd.Function):
     def backward(ctx, u, w):
         refuse_gammas(ctx.needs_input_grad[3:])
         grad_value, x, y, *rest = _kept(ctx)
-        need_x, need_y = rest[-2:]
-        directions = (u if need_x else None, w if need_y else None)
-        gradients = gradient_backward(*directions, grad_value, x, y, rest[:OPTIONS], rest[OPTIONS])
+        call = GradientCall(*rest)
+        directions = (u if call.need_x else None, w if call.need_y else None)
+        gradients = gradient_backward(*directions, grad_value, x, y, call.options, call.cost)
         return *gradients, *(None,) * len(rest)
 
     @staticmethod
     def jvp(ctx, value_tangent, u, w, *of_options):
         _refuse_tangents(of_options)
         grad_value, x, y, *rest = _kept(ctx)
-        needed = rest[-2:]
+        call = GradientCall(*rest)
         tangents = [x.new_zeros((x.shape[0], 0, 0))] * 2
         if u is not None or w is not None:
-            products = along_direction(u, w, x, y, rest[:OPTIONS], rest[OPTIONS])[1:]
+            products = along_direction(u, w, x, y, call.options, call.cost)[1:]
             tangents = [
-                per_pair(grad_value, p) if need else t for p, t, need in zip(products, tangents, needed, strict=True)
+                per_pair(grad_value, p) if need else t for p, t, need in zip(products, tangents, call.needs, strict=True)
             ]
         if value_tangent is not None:
             of_value = GradientOfSeries.apply(value_tangent, x, y, *rest)
-            tangents = [a + b if need else a for a, b, need in zip(tangents, of_value, needed, strict=True)]
+            tangents = [a + b if need else a for a, b, need in zip(tangents, of_value, call.needs, strict=True)]
         return tuple(tangents)
 
     @staticmethod

@@ -58,6 +58,38 @@ class SeriesKept(NamedTuple):
     warp_penalties: torch.Tensor | None
 
 
+class GradientCall(NamedTuple):
+    """The inputs of `backward` after the tensors that it differentiates."""
+
+    x_lengths: torch.Tensor | None
+    y_lengths: torch.Tensor | None
+    bandwidths: torch.Tensor | None
+    gammas: torch.Tensor | None
+    warp_penalties: torch.Tensor | None
+    bandwidth: int
+    gamma: float
+    warp_penalty: float
+    cost: str
+    kernel: str
+    rows_per_thread: int
+    need_x: bool
+    need_y: bool
+
+    @property
+    def needs(self):
+        return self.need_x, self.need_y
+
+    @property
+    def of_forward(self):
+        """What `forward` takes of them, before `save`."""
+        return self[:-2]
+
+    @property
+    def options(self):
+        """arguments.Options, without the names."""
+        return self[: self._fields.index("cost")]
+
+
 class CostCall(NamedTuple):
     """The inputs of `forward_from_cost` after the cost matrix, in its order."""
 
