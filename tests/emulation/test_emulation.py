@@ -34,8 +34,8 @@ STEEP = {
 DTYPES = ROBUST | LEVEL | STEEP
 OF_MATRICES = ["robust_four"]
 
-# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry and
-# the tilt of all steps may use up of it.
+# The level engine's range (linear_domain.cuh), in exponents of 2: of costs that it surely takes, and what the last entry
+# and the tilt of all steps may use up of it.
 LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
 # The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
 # fits.

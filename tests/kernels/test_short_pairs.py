@@ -5,8 +5,8 @@ import oracle
 import pytest
 import torch
 from cases import GPU, OF_GPU, KernelCase, normal, numpy64, run
-from test_engines import assert_value, bound_of, expected
 from test_engines import Case as Batch
+from test_engines import assert_value, bound_of, expected
 
 from torchsoftdtw import ops
 
