@@ -20,10 +20,11 @@ LENGTH, RADII = 220, range(60, 141)
 
 @cache
 def matrices():
-    """Costs (B, LENGTH, LENGTH) of 0 on the upper edge of the band RADII[b] and beyond it, and of 1 below, and the oracle's
-    values and alignments."""
+    """Costs (B, LENGTH, LENGTH), and the oracle's values and alignments: 0 along the first row, the upper edge of the band
+    RADII[b] and the last column, and beyond that edge; 4 below it."""
     t = np.arange(LENGTH)
-    costs = np.stack([np.where(t - t[:, None] >= radius, 0.0, 1.0) for radius in RADII])
+    costs = np.stack([np.where(t - t[:, None] >= radius, 0.0, 4.0) for radius in RADII])
+    costs[:, 0] = costs[:, :, -1] = 0
     return costs, *oracle.in_bands(costs, 1.0, RADII)
 
 
@@ -44,7 +45,7 @@ def test_no_path_leaves_a_band_of_any_radius(engine, edge):
     if edge == "lower":
         costs, alignments = costs.swapaxes(1, 2), alignments.swapaxes(1, 2)
     value, alignment = run_from_cost(kernel, torch.from_numpy(costs).to(dtype), bandwidth=list(RADII))
-    assert_close(value, values, VALUE_TOLERANCE[dtype] * np.abs(values))
+    assert_close(value, values, VALUE_TOLERANCE[dtype] * np.maximum(np.abs(values), 1))
     assert np.all(alignment[alignments == 0] == 0)
     assert_close(alignment, alignments, 1e-4 if dtype == torch.float32 else 1e-9)  # as in test_engines
 
@@ -67,11 +68,11 @@ def test_series_whose_paths_follow_an_edge(engine, edge):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("device", DEVICES)
 def test_no_best_path_leaves_a_band_of_any_radius(device, dtype, edge):
-    """Costs of 0, and on the edge and beyond it of -1: the best path takes each cell of the edge and no other of them."""
+    """Costs of -1 along the edge and on the way to it, and beyond it: the best path takes all of them within the band."""
     costs = torch.from_numpy(matrices()[0] - 1)
     costs = (costs if edge == "upper" else costs.transpose(1, 2)).to(device, dtype)
     value = numpy64(soft_dtw_from_cost(costs, 0, bandwidth=list(RADII)))
-    assert_close(value, np.array([float(radius - LENGTH) for radius in RADII]), 0)
+    assert_close(value, -np.array([float(LENGTH + radius) for radius in RADII]), 0)
 
 
 def assert_close(actual, wanted, bound):
