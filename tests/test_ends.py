@@ -143,7 +143,9 @@ def test_open_ends_compile(kernel):
 
 
 @pytest.mark.parametrize("as_tensor", [False, True])
-@pytest.mark.parametrize(("n", "m", "dim", "cost", "gamma"), [(17, 138, 2, "sqeuclidean", 0.008), (7, 452, 3, "cosine", 0.02)])
+@pytest.mark.parametrize(
+    ("n", "m", "dim", "cost", "gamma"), [(17, 138, 2, "sqeuclidean", 0.008), (7, 452, 3, "cosine", 0.02)]
+)
 def test_a_penalty_in_float32_cancels_where_the_rest_of_y_is_left_out(kernel, n, m, dim, cost, gamma, as_tensor):
     x, y = normal(4, n, dim, seed=1, dtype=torch.float32), normal(4, m, dim, seed=2, dtype=torch.float32)
     y[:, 40 : 40 + n] = x  # so that the value is small
