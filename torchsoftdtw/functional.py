@@ -48,7 +48,8 @@ def soft_dtw(
             tensor or sequence of them, as for gamma.
         length_norm: divide the value by N + M, the pair's own lengths.
         open_ends: match x with any contiguous part of y: the softmin, over all parts, of the value for x and that part.
-            Computed from a cost matrix of (N + 2) (M + 2) numbers a pair. Not together with a bandwidth.
+            Computed from a cost matrix of (N + 2) (M + 2) numbers a pair, in float64 beside a warp_penalty. Not together
+            with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
@@ -183,11 +184,12 @@ def plan_for(kernel, like, sizes, cost, options, gradient):
 
 
 def _run_from_cost(matrix, options, kernel, open_ends):
+    dtype = matrix.dtype
     if open_ends:
         matrix, options = subsequence.extend(matrix, options)
     save = arguments.wants_gradient(matrix, options.gammas, options.warp_penalties)
     plan = plan_for_matrix(kernel, matrix, options, save)
-    return transforms.value_of_cost(matrix, CostCall(*options, *plan, save))
+    return transforms.value_of_cost(matrix, CostCall(*options, *plan, save)).to(dtype)
 
 
 def _needs_matrix(options):

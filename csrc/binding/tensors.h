@@ -8,10 +8,6 @@
 
 #include <initializer_list>
 
-#if !defined(STABLE_TORCH_ERROR_CODE_CHECK)  // its name before PyTorch 2.12
-#define STABLE_TORCH_ERROR_CODE_CHECK(call) TORCH_ERROR_CODE_CHECK(call)
-#endif
-
 namespace softdtw {
 
 using torch::headeronly::ScalarType;

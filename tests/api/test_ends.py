@@ -140,3 +140,21 @@ def test_open_ends_compile(kernel):
 
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(torch.autograd.grad(compiled(x, y), (x, y)), torch.autograd.grad(loss(x, y), (x, y)))
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+@pytest.mark.parametrize(
+    ("n", "m", "dim", "cost", "gamma"), [(17, 138, 2, "sqeuclidean", 0.008), (7, 452, 3, "cosine", 0.02)]
+)
+def test_a_penalty_in_float32_cancels_where_the_rest_of_y_is_left_out(kernel, n, m, dim, cost, gamma, as_tensor):
+    x, y = normal(4, n, dim, seed=1, dtype=torch.float32), normal(4, m, dim, seed=2, dtype=torch.float32)
+    y[:, 40 : 40 + n] = x  # so that the value is small
+    penalty = torch.tensor(10.1) if as_tensor else 10.1
+    options = dict(cost=cost, warp_penalty=penalty, y_lengths=[m, m - 1, m - 40, m // 2], open_ends=True)
+    expected = soft_dtw(x.double(), y.double(), gamma, **options)
+    x.requires_grad_()
+    actual = soft_dtw(x.to(kernel.device), y.to(kernel.device), gamma, kernel=kernel.name, **options)
+    assert actual.dtype == torch.float32
+    assert_values_close(numpy64(actual), numpy64(expected), torch.float32, gamma)
+    (gradient,) = torch.autograd.grad(actual.sum(), x)
+    assert gradient.dtype == torch.float32 and gradient.isfinite().all()

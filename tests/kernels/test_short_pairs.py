@@ -8,7 +8,7 @@ from cases import GPU, OF_GPU, KernelCase, normal, numpy64, run
 from test_engines import Case as Batch
 from test_engines import assert_value, bound_of, expected
 
-from torchsoftdtw import ops
+from torchsoftdtw._kernels import ops
 
 pytestmark = [OF_GPU, pytest.mark.always]
 KERNEL = KernelCase(GPU, "stencil")

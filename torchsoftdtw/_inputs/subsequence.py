@@ -20,8 +20,14 @@ import torch
 
 
 def extend(matrix, options):
-    """(costs (B, N + 2, M + 2), options) whose value is that of `matrix` (B, N, M) with open ends."""
+    """(costs (B, N + 2, M + 2), options) whose value is that of `matrix` (B, N, M) with open ends.
+
+    In float64 where there is a penalty: what a cost of -p and a step of p, rounded each, leave of one another adds up over
+    a row of wildcards, to a number of steps times the rounding of p, however small gamma and the value are.
+    """
     batch, n, m = matrix.shape
+    if options.warp_penalties is not None or options.warp_penalty:
+        matrix = matrix.double()
     gamma = _column(options.gammas, options.gamma)
     penalty = _column(options.warp_penalties, options.warp_penalty)
     # Lengths are tensors of integers or the padded ones.
