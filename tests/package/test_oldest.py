@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / ".ci" / "is_oldest.py"
+SCRIPT = Path(__file__).parents[2] / ".ci" / "is_oldest.py"
 
 
 @pytest.mark.parametrize(

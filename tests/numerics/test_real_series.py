@@ -15,7 +15,7 @@ from cases import numpy64
 
 from torchsoftdtw import soft_dtw
 
-sys.path.append(str(Path(__file__).parent.parent / "examples"))
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
 pytest.importorskip("aeon")
 
 import real_series
