@@ -47,7 +47,7 @@ const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
 // Squared Euclidean costs in float32, for which tiled has products where there are several dimensions. With gradients, of which a
 // multiprocessor has fewer pairs at once:
 const ByDims kOfGradients = {
-    {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1024, {200}}, {kAny, {192}}}},
+    {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}}},
     {2, {{256, {kTwoRounds}}, {1024, {224}}, {kAny, {296}}}},
     {3,
      {{64, {kTwoRounds}},
@@ -79,8 +79,8 @@ const ByDims kOfOthers = {
     {kStencilMultivariateDims - 1, {{256, {kAlways}}, {kAny, {512}}}},
     {kAny, kManyDims},
 };
-const ByLength kOfFloat64 = {{kLong, {kAlways}}, {kAny, {128}}},
-               kOfFloat64Gradients = {{kLong, {kAlways}}, {1536, {kNever}}, {kAny, {192}}};
+const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
+               kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
 Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
