@@ -2,16 +2,16 @@
 #include <type_traits>
 #include <vector>
 
-inline bool is_patient = false;  // whether engines go on with pairs for which robust would be faster
-inline int stages_left_out = 0;  // so far, by the robust engine's backward pass
-inline int level_steps_done = 0;  // up to the last look of the level engine's that let a pair go on
+inline bool is_patient = false;    // whether engines go on with pairs for which the extended range would be faster
+inline int stages_left_out = 0;    // so far, by the extended range's backward pass
+inline int linear_steps_done = 0;  // up to the last look of the linear domain's that let a pair go on
 
-#include "cuda/kernels/extended_range/engines.cuh"
-#include "cuda/kernels/linear_domain/linear_domain_forward.cuh"
-#include "cuda/kernels/linear_domain/linear_domain_window.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
+#include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_window.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_forward.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_window.cuh"
 
 namespace softdtw {
 namespace {
@@ -105,67 +105,67 @@ bool run(const Pair<typename Engine::T>& pair) {
   return true;
 }
 
-enum class LevelKind { kLevel, kWindow, kSteep, kSteepWindow };
+enum class ShortPairKind { kLinear, kWindow, kIntegerLog2, kLog2Window };
 
 int window_failures = 0;
 
-// As linear_domain.cu has it, of one of the engines. T is float for the steep one and for windows.
-template <typename T, int kRows, LevelKind kKind>
-bool run_level_of(const Problem<T>& problem, const LevelLayout& layout, const Pair<T>& pair) {
-  constexpr bool kIsSteep = kKind == LevelKind::kSteep || kKind == LevelKind::kSteepWindow;
-  using Table = std::conditional_t<kIsSteep, SteepTable<kRows>, LevelTable<T, kRows>>;
+// As linear_domain.cu has it, of one of the engines. T is float for integer log2 and for windows.
+template <typename T, int kRows, ShortPairKind kKind>
+bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
+  constexpr bool kIsSteep = kKind == ShortPairKind::kIntegerLog2 || kKind == ShortPairKind::kLog2Window;
+  using Table = std::conditional_t<kIsSteep, Log2Table<kRows>, LinearTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
   const int64_t stride = layout.template bytes_of_pair<T>();
   std::vector<double> memory = memory_of(keeps ? stride : 0),
                       shared = memory_of(sizeof(Table) + std::max(2, kWarp / layout.lanes) * layout.window() * sizeof(T));
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   T* const window = reinterpret_cast<T*>(shared.data());
-  Verdict verdict = Verdict::kRejected;
-  level_steps_done = 0;
+  PairStatus status = PairStatus::kGivenUp;
+  linear_steps_done = 0;
   in_a_warp([&] {
     bool taken;
     if constexpr (kIsSteep)
-      taken = steep_forward<kRows>(
+      taken = log2_forward<kRows>(
           problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
     else
-      taken = level_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
-    if (threadIdx.x == 0 && taken) verdict = kIsSteep ? Verdict::kSteep : Verdict::kAccepted;
+      taken = linear_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
+    if (threadIdx.x == 0 && taken) status = kIsSteep ? PairStatus::kIntegerLog2 : PairStatus::kLinearDomain;
   });
-  if (verdict == Verdict::kRejected || !keeps) return verdict != Verdict::kRejected;
+  if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
   const Gradient<T> gradient = gradient_of(pair);
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
   in_a_warp([&] {
-    if constexpr (kKind == LevelKind::kSteepWindow)
-      failed = steep_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+    if constexpr (kKind == ShortPairKind::kLog2Window)
+      failed = log2_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
     else if constexpr (kIsSteep)
-      steep_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
-    else if constexpr (kKind == LevelKind::kWindow)
-      failed = level_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+      log2_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
+    else if constexpr (kKind == ShortPairKind::kWindow)
+      failed = linear_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
     else
-      level_backward<T, kRows>(problem, gradient, layout, 0, table, kept, stride, &verdict);
+      linear_backward<T, kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
   });
   window_failures += failed != 0;
   return true;
 }
 
-template <typename T, LevelKind kKind = LevelKind::kLevel>
-bool run_level(const Pair<T>& pair, int lanes) {
+template <typename T, ShortPairKind kKind = ShortPairKind::kLinear>
+bool run_short_pair(const Pair<T>& pair, int lanes) {
   const Problem<T> problem = problem_of(pair);
-  LevelLayout layout(pair.n, pair.m, lanes);
-  if constexpr (kKind == LevelKind::kWindow || kKind == LevelKind::kSteepWindow) {
-    layout.rows = LevelLayout::kMostRows;
-    return run_level_of<T, LevelLayout::kMostRows, kKind>(problem, layout, pair);
+  ShortPairLayout layout(pair.n, pair.m, lanes);
+  if constexpr (kKind == ShortPairKind::kWindow || kKind == ShortPairKind::kLog2Window) {
+    layout.rows = ShortPairLayout::kMostRows;
+    return run_short_pair_of<T, ShortPairLayout::kMostRows, kKind>(problem, layout, pair);
   } else {
     switch (layout.rows) {
       case 4:
-        return run_level_of<T, 4, kKind>(problem, layout, pair);
+        return run_short_pair_of<T, 4, kKind>(problem, layout, pair);
       case 8:
-        return run_level_of<T, 8, kKind>(problem, layout, pair);
+        return run_short_pair_of<T, 8, kKind>(problem, layout, pair);
       case 12:
-        return run_level_of<T, 12, kKind>(problem, layout, pair);
+        return run_short_pair_of<T, 12, kKind>(problem, layout, pair);
       case 16:
-        return run_level_of<T, 16, kKind>(problem, layout, pair);
+        return run_short_pair_of<T, 16, kKind>(problem, layout, pair);
     }
     return false;
   }
@@ -181,22 +181,26 @@ using namespace softdtw;
 
 extern "C" {
 
-// Of series alone, but for robust_four.
-bool robust_two_ahead(const Pair<float>* pair) { return run<RobustEngine<Shape<float, 2>, OfSeries<2>, true>>(*pair); }
-bool robust_four(const Pair<float>* pair) {
+// Of series alone, but for extended_four.
+bool extended_two_ahead(const Pair<float>* pair) { return run<ExtendedRange<Shape<float, 2>, OfSeries<2>, true>>(*pair); }
+bool extended_four(const Pair<float>* pair) {
   using S = Shape<float, 4>;
-  return pair->costs != nullptr ? run<RobustEngine<S, DenseTile<S>>>(*pair) : run<RobustEngine<S, OfSeries<4>>>(*pair);
+  return pair->costs != nullptr ? run<ExtendedRange<S, DenseTile<S>>>(*pair) : run<ExtendedRange<S, OfSeries<4>>>(*pair);
 }
-bool level_of_8_lanes(const Pair<float>* pair) { return run_level(*pair, 8); }
-bool level_of_32_lanes(const Pair<float>* pair) { return run_level(*pair, 32); }
-bool level_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kWindow>(*pair, 32); }
-bool level_of_32_lanes_of_float64(const Pair<double>* pair) { return run_level(*pair, 32); }
-bool steep_of_8_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 8); }
-bool steep_of_32_lanes(const Pair<float>* pair) { return run_level<float, LevelKind::kSteep>(*pair, 32); }
-bool steep_of_32_lanes_in_windows(const Pair<float>* pair) { return run_level<float, LevelKind::kSteepWindow>(*pair, 32); }
+bool linear_of_8_lanes(const Pair<float>* pair) { return run_short_pair(*pair, 8); }
+bool linear_of_32_lanes(const Pair<float>* pair) { return run_short_pair(*pair, 32); }
+bool linear_of_32_lanes_in_windows(const Pair<float>* pair) {
+  return run_short_pair<float, ShortPairKind::kWindow>(*pair, 32);
+}
+bool linear_of_32_lanes_of_float64(const Pair<double>* pair) { return run_short_pair(*pair, 32); }
+bool log2_of_8_lanes(const Pair<float>* pair) { return run_short_pair<float, ShortPairKind::kIntegerLog2>(*pair, 8); }
+bool log2_of_32_lanes(const Pair<float>* pair) { return run_short_pair<float, ShortPairKind::kIntegerLog2>(*pair, 32); }
+bool log2_of_32_lanes_in_windows(const Pair<float>* pair) {
+  return run_short_pair<float, ShortPairKind::kLog2Window>(*pair, 32);
+}
 
 // What a pair saves whose table is swept from both its ends, in bytes.
-int64_t meeting_bytes(int64_t n, int64_t m) { return MeetingMemory::bytes_of_pair({n, m}, true); }
+int64_t bidirectional_bytes(int64_t n, int64_t m) { return BidirectionalMemory::bytes_of_pair({n, m}, true); }
 
 // Whether the sides of such a table meet without a gap, cover it, and get every column that a strip has from the strip above.
 bool sides_fit(int64_t n, int64_t m) {
@@ -206,7 +210,7 @@ bool sides_fit(int64_t n, int64_t m) {
   problem.m = m;
   const Extent extent = problem.extent(0);
   const Side front(extent, false), back(extent, true);
-  constexpr int kSteps = MeetingShape::kSteps;
+  constexpr int kSteps = BidirectionalShape::kSteps;
   // Behind the last one that a strip's first lane meets, as the side counts.
   const auto end_column = [](const Side& side, int index) { return side.first_column + side.chunks(index) * kSteps; };
   for (const Side* side : {&front, &back})
@@ -231,7 +235,7 @@ int failures_of_windows() { return window_failures; }
 
 int left_out() { return stages_left_out; }
 
-int level_steps() { return level_steps_done; }
+int linear_steps() { return linear_steps_done; }
 
 void set_patient(bool patient) { is_patient = patient; }
 

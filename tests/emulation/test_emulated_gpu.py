@@ -20,7 +20,7 @@ WRONG = {
     "waits for nobody": "threads wait for ever: block 0",
     "waits at a barrier that others pass": "all threads wait for each other",
     "parts": "lanes of a warp meet in different functions",
-    "uses a gate that was not started": "an mbarrier was not started",
+    "uses a mbarrier that was not started": "an mbarrier was not started",
     "takes all memory": "a block has no more shared memory",
 }
 # Kernel, rows per thread, batch, n, m, dim. Several strips and blocks, and of every kind of block that tiled has.

@@ -17,28 +17,28 @@ import torchsoftdtw
 from emulation.build import COMPILER, build_strips, once
 
 # The functions of strips.cpp and their dtypes.
-ROBUST = {"robust_two_ahead": torch.float32, "robust_four": torch.float32}
-LEVEL = {
-    "level_of_8_lanes": torch.float32,
-    "level_of_32_lanes": torch.float32,
-    "level_of_32_lanes_in_windows": torch.float32,
-    "level_of_32_lanes_of_float64": torch.float64,
+EXTENDED = {"extended_two_ahead": torch.float32, "extended_four": torch.float32}
+LINEAR = {
+    "linear_of_8_lanes": torch.float32,
+    "linear_of_32_lanes": torch.float32,
+    "linear_of_32_lanes_in_windows": torch.float32,
+    "linear_of_32_lanes_of_float64": torch.float64,
 }
-STEEP = {
-    "steep_of_8_lanes": torch.float32,
-    "steep_of_32_lanes": torch.float32,
-    "steep_of_32_lanes_in_windows": torch.float32,
+LOG2 = {
+    "log2_of_8_lanes": torch.float32,
+    "log2_of_32_lanes": torch.float32,
+    "log2_of_32_lanes_in_windows": torch.float32,
 }
-DTYPES = ROBUST | LEVEL | STEEP
-OF_MATRICES = ["robust_four"]
+DTYPES = EXTENDED | LINEAR | LOG2
+OF_MATRICES = ["extended_four"]
 
-# The level engine's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
+# The linear domain's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
 # last entry and the tilt of all steps may use up of it.
 LONGEST_SHORT = 1500
-LEVEL_DEEPEST, TILT, LEVEL_RANGE = 225, 1.28125, 2000
-# The steep engine's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
+LINEAR_DEEPEST, TILT, LINEAR_RANGE = 225, 1.28125, 2000
+# Integer log2's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
 # fits.
-STEEP_LEAST, STEEP_DEEPEST, STEEP_RANGE = 1 / 32, 2**20, 2**19
+LOG2_LEAST, LOG2_DEEPEST, LOG2_RANGE = 1 / 32, 2**20, 2**19
 
 
 class Pair(ctypes.Structure):
@@ -58,8 +58,8 @@ def strips(tmp_path_factory):
     library = ctypes.CDLL(str(once(tmp_path_factory, "strips", build_strips)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
-    library.meeting_bytes.restype = ctypes.c_int64
-    library.meeting_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
+    library.bidirectional_bytes.restype = ctypes.c_int64
+    library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
     library.sides_fit.restype = ctypes.c_bool
     return library
 
@@ -105,12 +105,12 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As is_short of select/plan.cpp, which is steep's too, by a pair's lanes.
+    """As is_short of select/plan.cpp, which is integer log2's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
-    if engine in ROBUST:
+    if engine in EXTENDED:
         return True
     if {"bandwidth", "warp_penalty"} & case.options.keys():
         return False
@@ -130,17 +130,17 @@ def runs():
 
 
 def has_to_take(engine, pair, gamma):
-    """Whether a patient level or steep engine has to take a pair; None where it may give it up."""
+    """Whether a patient level or integer log2 has to take a pair; None where it may give it up."""
     highest = pair.costs.max() / gamma / log(2)
     used, steps = pair.value / gamma / log(2), pair.rows + pair.columns
-    if engine in STEEP:
-        if abs(used) < STEEP_LEAST * steps - 1 or highest > 1.001 * STEEP_DEEPEST:
+    if engine in LOG2:
+        if abs(used) < LOG2_LEAST * steps - 1 or highest > 1.001 * LOG2_DEEPEST:
             return False
-        return True if abs(used) > STEEP_LEAST * steps + 1 and highest * steps < STEEP_RANGE else None
+        return True if abs(used) > LOG2_LEAST * steps + 1 and highest * steps < LOG2_RANGE else None
     used += TILT * steps
-    if used > LEVEL_RANGE + 1 or highest > 1001:
+    if used > LINEAR_RANGE + 1 or highest > 1001:
         return False
-    return True if used < LEVEL_RANGE - 1 and highest < 0.999 * LEVEL_DEEPEST else None
+    return True if used < LINEAR_RANGE - 1 and highest < 0.999 * LINEAR_DEEPEST else None
 
 
 def assert_alignment(alignment, pair, dtype, what):
@@ -176,7 +176,7 @@ def test_values_and_gradients(patient_strips, name, engine, given):
             alone = run(patient_strips, engine, gamma, **options, keeps=False)
             taken = answer is not None
             assert (alone is not None) == taken, f"{what}: taken is {taken}, but not where nothing is kept for backward"
-            assert engine in ROBUST or has_to_take(engine, pair, gamma) in (taken, None), f"{what}: taken is {taken}"
+            assert engine in EXTENDED or has_to_take(engine, pair, gamma) in (taken, None), f"{what}: taken is {taken}"
             if not taken:
                 continue
             value, dx, dy, alignment = answer
@@ -188,7 +188,7 @@ def test_values_and_gradients(patient_strips, name, engine, given):
                 assert_gradients((dx, dy), options["x"], options["y"], pair, dtype, what)
 
 
-@pytest.mark.parametrize(("engine", "rows"), [("robust_two_ahead", 64), ("robust_four", 128)])
+@pytest.mark.parametrize(("engine", "rows"), [("extended_two_ahead", 64), ("extended_four", 128)])
 def test_backward_leaves_out_what_e_does_not_reach(strips, engine, rows):
     """Most of a strip between two corridors, nothing where a corridor goes all along it, nothing of a short one."""
 
@@ -215,39 +215,39 @@ def test_sides_of_a_table_meet_and_hand_on_all_columns(strips):
 
 def test_no_more_is_saved_of_tables_swept_from_both_ends_than_promised(strips):
     for n, m in ((512, 512), (2048, 2048), (4096, 4096)):
-        assert strips.meeting_bytes(n, m) <= 0.7 * n * m, (n, m)
+        assert strips.bidirectional_bytes(n, m) <= 0.7 * n * m, (n, m)
 
 
-@pytest.mark.parametrize("engine", LEVEL)
-def test_the_level_engine_takes_unit_noise(strips, engine):
+@pytest.mark.parametrize("engine", LINEAR)
+def test_the_linear_domain_takes_unit_noise(strips, engine):
     for seed in range(20):
         x, y = normal(120, 1, seed=seed), normal(120, 1, seed=100 + seed)
         for gamma in (0.2, 1.0, 100.0):
             assert run(strips, engine, gamma, x=x, y=y, keeps=False) is not None, (seed, gamma)
 
 
-@pytest.mark.parametrize("engine", ["level_of_32_lanes", "level_of_32_lanes_of_float64"])
-def test_the_level_engine_takes_smooth_series_that_fit(strips, engine):
+@pytest.mark.parametrize("engine", ["linear_of_32_lanes", "linear_of_32_lanes_of_float64"])
+def test_the_linear_domain_takes_smooth_series_that_fit(strips, engine):
     """Whose costs come early: it is not impatient with them."""
     taken = 0
     for seed in range(12):
         x, y = (normal(512, 1, seed=100 * seed + i).cumsum(0) for i in (0, 1))
         x, y = ((z - z.mean()) / z.std() for z in (x, y))
         value = torchsoftdtw.soft_dtw(x.double(), y.double(), 1.0).item()
-        if value / log(2) + TILT * 1024 < LEVEL_RANGE - 1:
+        if value / log(2) + TILT * 1024 < LINEAR_RANGE - 1:
             taken += 1
             assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, seed
     assert taken > 6
 
 
-def test_the_level_engine_gives_up_noise_that_will_not_fit(strips):
+def test_the_linear_domain_gives_up_noise_that_will_not_fit(strips):
     """Long before it has left the range: the engine that takes over loses nothing by it."""
-    assert run(strips, "level_of_32_lanes", 0.3, x=normal(512, 1), y=normal(512, 1, seed=1), keeps=False) is None
-    assert strips.level_steps() < 512 / 3
+    assert run(strips, "linear_of_32_lanes", 0.3, x=normal(512, 1), y=normal(512, 1, seed=1), keeps=False) is None
+    assert strips.linear_steps() < 512 / 3
 
 
 @pytest.mark.parametrize(
-    ("engine", "gammas"), [("level_of_32_lanes", (1.0, 10.0, 100.0)), ("steep_of_32_lanes", (0.01, 0.1, 0.3))]
+    ("engine", "gammas"), [("linear_of_32_lanes", (1.0, 10.0, 100.0)), ("log2_of_32_lanes", (0.01, 0.1, 0.3))]
 )
 def test_windows_follow_the_alignment(patient_strips, engine, gammas):
     """Of noise and of smooth series they see it all; a pair whose path leaps is done again without one."""
@@ -265,7 +265,7 @@ def test_windows_follow_the_alignment(patient_strips, engine, gammas):
     for n, m in ((512, 512), (400, 500), (512, 300)):
         for gamma in gammas:
             assert failures(normal(n, 1, seed=n), normal(m, 1, seed=m + 1), gamma) == 0, (n, m, gamma)
-    if engine in LEVEL:
+    if engine in LINEAR:
         smooth = torch.linspace(0, 6, 512)[:, None].sin()
         assert failures(smooth, smooth[:500], 1.0) == 0
     leaps = 0
@@ -274,8 +274,8 @@ def test_windows_follow_the_alignment(patient_strips, engine, gammas):
     assert leaps > 0
 
 
-@pytest.mark.parametrize("engine", STEEP)
-def test_the_steep_engine_takes_noise(strips, engine):
+@pytest.mark.parametrize("engine", LOG2)
+def test_integer_log2_takes_noise(strips, engine):
     """Of small gammas, and far from the origin. At a table's edges rows of a lane lie far apart."""
     rows = 16 * int(engine.split("_")[2])
     for seed in range(10):
@@ -286,8 +286,8 @@ def test_the_steep_engine_takes_noise(strips, engine):
     assert run(strips, engine, 0.1, x=x + 1000, y=y + 1000, keeps=False) is not None
 
 
-@pytest.mark.parametrize("engine", STEEP)
-def test_costly_first_columns_of_the_steep_engine(patient_strips, engine):
+@pytest.mark.parametrize("engine", LOG2)
+def test_costly_first_columns_of_integer_log2(patient_strips, engine):
     """Where lanes enter the table, m may rise from row to row, far beyond the range in which it is whole, and fall."""
     n, gamma = 16 * int(engine.split("_")[2]), 0.01
     x = normal(n, 1) / 8
@@ -302,8 +302,8 @@ def test_costly_first_columns_of_the_steep_engine(patient_strips, engine):
             assert found[0] == pytest.approx(value, rel=1e-6), (exponent, columns)
 
 
-@pytest.mark.parametrize("engine", STEEP)
-def test_no_share_of_the_steep_engine_leaves_the_table(strips, engine):
+@pytest.mark.parametrize("engine", LOG2)
+def test_no_share_of_integer_log2_leaves_the_table(strips, engine):
     """Where there is one path alone, E is 1 along all of it; shares lost at the table's edges would add up."""
     for n, m in ((16 * int(engine.split("_")[2]), 1), (1, 500)):
         x, y = normal(n, 1).float(), normal(m, 1, seed=1).float()
@@ -312,17 +312,17 @@ def test_no_share_of_the_steep_engine_leaves_the_table(strips, engine):
         np.testing.assert_allclose(dx if m == 1 else -dy, slopes.ravel(), rtol=5e-7)
 
 
-@pytest.mark.parametrize("engine", ROBUST | STEEP)
+@pytest.mark.parametrize("engine", EXTENDED | LOG2)
 def test_no_share_leaks_along_a_rest(patient_strips, engine):
     """Where one series rests, E of one column is 1 for long; what is missing of a share would add up in the next one."""
-    n, gamma = (16 * int(engine.split("_")[2]) if engine in STEEP else 1300), 0.002
+    n, gamma = (16 * int(engine.split("_")[2]) if engine in LOG2 else 1300), 0.002
     taken = 0
     for seed in range(12):
         x, y = torch.zeros(n, 1), torch.cat([normal(4, 1, seed=seed).abs() + 1, torch.tensor([[0.2 + seed / 60], [0]])])
         for rests, goes in ((x, y), (y, x)):
             found = run(patient_strips, engine, gamma, x=rests, y=goes)
             if found is None:
-                assert engine in STEEP
+                assert engine in LOG2
                 continue
             taken += 1
             pair = [z.float().double().requires_grad_() for z in (rests, goes)]
@@ -333,7 +333,7 @@ def test_no_share_leaks_along_a_rest(patient_strips, engine):
 
 
 @pytest.mark.parametrize("bad", [nan, inf, -inf])
-@pytest.mark.parametrize("engine", LEVEL | STEEP)
+@pytest.mark.parametrize("engine", LINEAR | LOG2)
 def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):
     for at in (0, 77, 119):
         x, y = normal(120, 1), normal(120, 1, seed=1)

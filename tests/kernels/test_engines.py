@@ -1,7 +1,7 @@
 """The engines of stencil and tiled: where either could lose a number.
 
 The cases make the table rise and fall so fast that an exponent which several cells share could not hold them. In tiled the
-robust engine computes all of them, in stencil those that the level and the steep engine give up.
+extended range computes all of them, in stencil those that the level and integer log2 give up.
 
 The bounds are those of test_accuracy in float32. In float64, E may be off by the oracle's own roundings of numbers as large
 as the value.

@@ -1,5 +1,5 @@
-"""So many pairs that stencil fills a GPU with them, by its level, steep and robust engines: values and gradients, and
-pairs that are taken beside others that are given up. What a single pair can do to an engine is in test_emulation.py.
+"""So many pairs that stencil fills a GPU with them, in the linear domain, integer log2 and the extended range: values,
+gradients, and pairs that are taken beside others that are given up. What a single pair can do is in test_emulation.py.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ CASES = {
     "some_beyond": lambda: Case(
         noise(3, 512, 1) * torch.tensor([0.7, 1.0, 6.0]).view(-1, 1, 1), noise(3, 300, 1, seed=2), (1.0,)
     ),
-    # Of values below 0, of which a spike of both series keeps the level engine.
+    # Of values below 0, of which a spike of both series keeps the linear domain.
     "below_zero": lambda: Case(
         with_spike(noise(2, 300, 1) / 100, 0, 9), with_spike(noise(2, 290, 1, seed=2) / 100, 0, 9), (0.1,)
     ),
@@ -89,7 +89,7 @@ def test_values_and_gradients(name, dtype):
                 assert np.all(gradient[b, length:] == 0), what
 
 
-def verdicts(case, dtype, gamma):
+def statuses(case, dtype, gamma):
     """(repetitions, pairs): which engine has taken a pair. A forward pass writes that first of what it saves."""
     x, y, _, times = many(case, dtype)
     options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", 0, True)
@@ -97,18 +97,18 @@ def verdicts(case, dtype, gamma):
     return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
 
 
-# Verdicts: level has taken a pair, neither has, or steep.
-FIRST, REJECTED, STEEP = range(3)
+# Verdicts: level has taken a pair, neither has, or integer log2.
+LINEAR, GIVEN_UP, LOG2 = range(3)
 
 
 def test_engines_take_pairs_within_their_ranges():
-    assert (verdicts(case_of("noise"), torch.float32, 1.0) == FIRST).all()
-    assert (verdicts(case_of("noise"), torch.float32, 0.1) == STEEP).all()
-    assert (verdicts(case_of("noise"), torch.float32, 1e-5) == REJECTED).all()
-    assert (verdicts(case_of("some_beyond"), torch.float32, 1.0) == [FIRST, FIRST, STEEP]).all()
-    assert (verdicts(case_of("noise"), torch.float64, 1.0) == FIRST).all()
-    assert (verdicts(case_of("noise"), torch.float64, 0.1) == REJECTED).all()
-    assert (verdicts(case_of("below_zero"), torch.float32, 0.1) == STEEP).all()
+    assert (statuses(case_of("noise"), torch.float32, 1.0) == LINEAR).all()
+    assert (statuses(case_of("noise"), torch.float32, 0.1) == LOG2).all()
+    assert (statuses(case_of("noise"), torch.float32, 1e-5) == GIVEN_UP).all()
+    assert (statuses(case_of("some_beyond"), torch.float32, 1.0) == [LINEAR, LINEAR, LOG2]).all()
+    assert (statuses(case_of("noise"), torch.float64, 1.0) == LINEAR).all()
+    assert (statuses(case_of("noise"), torch.float64, 0.1) == GIVEN_UP).all()
+    assert (statuses(case_of("below_zero"), torch.float32, 0.1) == LOG2).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -130,8 +130,8 @@ def test_two_runs_are_bitwise_equal():
         np.testing.assert_array_equal(before, after)
 
 
-# (pairs, rows, columns), so that in the level engine a pair gets 8, 16 and 32 lanes of a warp, and a lane 4 to 16 rows. The
-# last pairs do not fill a warp.
+# (pairs, rows, columns), so that in the linear domain a pair gets 8, 16 and 32 lanes of a warp, and a lane 4 to 16 rows.
+# The last pairs do not fill a warp.
 LAYOUTS = [
     (4097, 20, 30),
     (4099, 100, 90),
@@ -149,7 +149,7 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
-def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
+def test_the_linear_domain_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     batch, n, m = sizes
     shape = {"batch": batch, "dtype": dtype, "kernel": "stencil", "specialization": True}
     assert select_kernel(n, m, **shape) == "stencil/linear_domain"
@@ -158,7 +158,7 @@ def test_the_level_engine_with_lengths_and_gammas_of_every_pair(sizes, dtype):
     y = torch.randn(batch, m, 1, generator=generator, dtype=torch.float64).to(dtype)
     x_lengths = torch.randint(1, n + 1, (batch,), generator=generator)
     y_lengths = torch.randint(1, m + 1, (batch,), generator=generator)
-    # Some pairs of a warp are given up by the level engine, and some by the steep one.
+    # Some pairs of a warp are given up by the linear domain, and some by integer log2.
     gammas = torch.tensor([1.0, 30.0, 0.3, 0.01, 1e-5])[torch.randint(0, 5, (batch,), generator=generator)]
     for b in range(batch):
         x[b, x_lengths[b] :] = np.nan
@@ -193,7 +193,7 @@ def test_lengths_out_of_range_spoil_their_pairs_alone():
         assert np.isnan(after[[7, 599]]).all()
 
 
-def test_the_level_engine_leaves_out_gradients_that_nobody_asked_for():
+def test_the_linear_domain_leaves_out_gradients_that_nobody_asked_for():
     x, y = noise(5000, 40, 1).float().to(GPU), noise(5000, 40, 1, seed=2).float().to(GPU)
     whole = run(KERNEL, x, y, 1.0)
     for i, wanted in enumerate((x, y)):
@@ -203,7 +203,7 @@ def test_the_level_engine_leaves_out_gradients_that_nobody_asked_for():
         wanted.requires_grad_(False)
 
 
-def test_the_level_engine_reads_any_strides():
+def test_the_linear_domain_reads_any_strides():
     x, y = noise(700, 80, 1).float().to(GPU), noise(700, 80, 1, seed=2).float().to(GPU)
     straight = numpy64(soft_dtw(x, y, 1.0, kernel="stencil"))
     columns = x.transpose(0, 1).contiguous().transpose(0, 1)

@@ -74,8 +74,8 @@ struct TileAhead : Tile {
   __device__ TileAhead(Memory&, const Arguments&... arguments) : Tile(arguments...) {}
 };
 
-// Columns are read once, a chunk ahead, and stay in a ring in shared memory while lanes meet them. A second copy behind the first
-// spares them the ring's end.
+// Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
+// spares them the pipeline's end.
 template <class S, int kGroups, bool kFours>
 struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
   using Tile = FewTile<S, kGroups, kFours>;
@@ -87,7 +87,7 @@ struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
 
   __device__ TileAhead(
       Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : Tile(problem, extent, strip, pair, lane), ring(memory), own_column(lane / kGroups), own_group(lane % kGroups) {
+      : Tile(problem, extent, strip, pair, lane), pipeline(memory), own_column(lane / kGroups), own_group(lane % kGroups) {
     for (int first = strip.first_column - kWarp; first < strip.first_column; first += S::kSteps) {
       fetch_from(first);
       put(first);
@@ -97,12 +97,12 @@ struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
   __device__ __forceinline__ void use(const Place<S>& place) {
     put(first_of(place));
     __syncwarp();
-    const float4* const first = ring.columns[0] + (place.column & (kRoom - 1));
+    const float4* const first = pipeline.columns[0] + (place.column & (kRoom - 1));
     this->use_columns([&](int t, int i) { return first[i * 2 * kRoom + t]; });
   }
 
  private:
-  Memory& ring;
+  Memory& pipeline;
   const int own_column, own_group;
   float4 piece;
 
@@ -115,7 +115,7 @@ struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
   }
   __device__ __forceinline__ void put(int first) {
     if (own_column >= S::kSteps) return;
-    float4* const place = ring.columns[own_group] + ((first + own_column) & (kRoom - 1));
+    float4* const place = pipeline.columns[own_group] + ((first + own_column) & (kRoom - 1));
     place[0] = place[kRoom] = piece;
   }
 };

@@ -9,7 +9,7 @@
 
 namespace softdtw {
 
-template <bool kFew, bool kFours, class Ring>
-using StripCosts = std::conditional_t<kFew, FewCosts<kFours, Ring>, ManyCosts<kFours, Ring>>;
+template <bool kFew, bool kFours, class Pipeline>
+using StripCosts = std::conditional_t<kFew, FewCosts<kFours, Pipeline>, ManyCosts<kFours, Pipeline>>;
 
 }  // namespace softdtw

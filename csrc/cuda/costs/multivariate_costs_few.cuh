@@ -6,10 +6,10 @@
 
 namespace softdtw {
 
-template <bool kFours, class Ring>
+template <bool kFours, class Pipeline>
 class FewCosts : StripOfSeries {
-  static constexpr int kWarps = Ring::kWarps, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
-  Ring& ring;
+  static constexpr int kWarps = Pipeline::kWarps, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
+  Pipeline& pipeline;
   const int warp;
   float4 held[S::kRows][kGroups];  // the lane's rows
   float4 piece = {};               // and of the next batch's columns
@@ -18,9 +18,9 @@ class FewCosts : StripOfSeries {
   static constexpr int kStride = 1;  // between the batches of a warp
 
   __device__ FewCosts(
-      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,
-      HeldRows)
-      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), warp(warp_) {
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Pipeline& pipeline_,
+      int warp_, HeldRows)
+      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), warp(warp_) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
@@ -39,19 +39,19 @@ class FewCosts : StripOfSeries {
 
   // `next`: the batch that will be filled after this one.
   __device__ void fill(int batch, int next) {
-    const int first = strip.first_column + batch * kBatchColumns, slot = Ring::slot(batch);
-    if (threadIdx.x < kOwnColumns * kGroups) ring.columns[warp][threadIdx.x] = piece;
+    const int first = strip.first_column + batch * kBatchColumns, slot = Pipeline::slot(batch);
+    if (threadIdx.x < kOwnColumns * kGroups) pipeline.columns[warp][threadIdx.x] = piece;
     __syncwarp();
     fetch(next);
     float greatest = 0;
     if (batch < 0 || first >= strip.end_column)
-      ring.clear(slot, warp * kWarp + threadIdx.x, kWarps * kWarp);
+      pipeline.clear(slot, warp * kWarp + threadIdx.x, kWarps * kWarp);
     else
       fill_from_held_rows(first, slot, greatest);
     greatest = greatest_of_warp(greatest);
     // The warp's own columns are a group.
     if (threadIdx.x < kBatchGroups)
-      ring.reach[warp][slot * kBatchGroups + threadIdx.x] = threadIdx.x == warp ? greatest : 0;
+      pipeline.reach[warp][slot * kBatchGroups + threadIdx.x] = threadIdx.x == warp ? greatest : 0;
     __syncwarp();
   }
 
@@ -68,7 +68,7 @@ class FewCosts : StripOfSeries {
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-        for (int i = 0; i < kGroups; ++i) columns[c][i] = ring.columns[warp][(own + c) * kGroups + i];
+        for (int i = 0; i < kGroups; ++i) columns[c][i] = pipeline.columns[warp][(own + c) * kGroups + i];
       float costs[kAtOnce][S::kRows] = {};
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
@@ -85,7 +85,7 @@ class FewCosts : StripOfSeries {
           if (own + c >= columns_left || k >= rows_left) costs[c][k] = 0;
           greatest = greater(greatest, costs[c][k]);
         }
-        ring.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) = {costs[c][0], costs[c][1]};
+        pipeline.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) = {costs[c][0], costs[c][1]};
       }
     }
   }

@@ -16,38 +16,38 @@ namespace softdtw {
 constexpr int kMatrixDims = 16;          // below so many dimensions differences are cheaper
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
-template <bool kFours, class Ring>
+template <bool kFours, class Pipeline>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
-  static constexpr int kWarps = Ring::kWarps;
-  static_assert(Ring::kBatches % kWarps == 0, "a slot's batches are the same warp's");
-  Ring& ring;
+  static constexpr int kWarps = Pipeline::kWarps;
+  static_assert(Pipeline::kBatches % kWarps == 0, "a slot's batches are the same warp's");
+  Pipeline& pipeline;
   const int warp;
   const HeldRows held;
-  const float scale;                                 // from the unit of the costs to that of m, for prices
+  const float scale;                                 // from the unit of the costs to that of m, for split costs
   float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
 
  public:
   static constexpr int kStride = kWarps;  // between the batches of a warp
 
   __device__ ManyCosts(
-      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Ring& ring_, int warp_,
-      HeldRows held_)
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Pipeline& pipeline_,
+      int warp_, HeldRows held_)
       : StripOfSeries(problem, extent, strip_, pair),
-        ring(ring_),
+        pipeline(pipeline_),
         warp(warp_),
         held(held_),
-        scale(Ring::kIsPriced ? Recurrences<S>(problem, pair).plain.scale : 0) {
+        scale(Pipeline::kIsSplit ? Recurrences<S>(problem, pair).plain.scale : 0) {
     if (x.dim >= kMatrixDims)
       for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
     // Batches left of the first column are never announced: whoever fills batch 0 clears them all, and with that one they are there.
     if (first_own(0, 1) == 0)
-      for (int batch = -kEarlyBatches; batch < 0; ++batch) clear(Ring::slot(batch));
-    ring.meet();
+      for (int batch = -kEarlyBatches; batch < 0; ++batch) clear(Pipeline::slot(batch));
+    pipeline.meet();
   }
   // The first of the warp's batches, from this one on, to the right (`direction` 1) or to the left (-1).
   __device__ __forceinline__ int first_own(int batch, int direction) const {
-    while (Ring::slot(batch) % kWarps != warp) batch += direction;
+    while (Pipeline::slot(batch) % kWarps != warp) batch += direction;
     return batch;
   }
   // Starts the loads of a batch's columns. Before the first batch is filled.
@@ -56,7 +56,7 @@ class ManyCosts : StripOfSeries {
   }
   // `next`: the batch that will be filled after this one.
   __device__ void fill(int batch, int next) {
-    const int first = strip.first_column + batch * kBatchColumns, slot = Ring::slot(batch);
+    const int first = strip.first_column + batch * kBatchColumns, slot = Pipeline::slot(batch);
     if (batch < 0 || first >= strip.end_column) {
       fetch(next);
       return clear(slot);
@@ -74,15 +74,15 @@ class ManyCosts : StripOfSeries {
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
       const float reach = greatest_of_warp(greatest[h]);
-      if (threadIdx.x == 0) ring.reach[0][slot * kBatchGroups + h] = reach;
+      if (threadIdx.x == 0) pipeline.reach[0][slot * kBatchGroups + h] = reach;
     }
     __syncwarp();
   }
 
  private:
   __device__ __forceinline__ void clear(int slot) {
-    ring.clear(slot, threadIdx.x, kWarp);
-    if (threadIdx.x < kBatchGroups) ring.reach[0][slot * kBatchGroups + threadIdx.x] = 0;
+    pipeline.clear(slot, threadIdx.x, kWarp);
+    if (threadIdx.x < kBatchGroups) pipeline.reach[0][slot * kBatchGroups + threadIdx.x] = 0;
     __syncwarp();
   }
   // Rows group and group + 8 of a tile.
@@ -133,7 +133,7 @@ class ManyCosts : StripOfSeries {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float norm = sum_of_group(norms[half]);
-      if (member == 0) ring.norms[tile * kTileRows + 8 * half + group] = norm;
+      if (member == 0) pipeline.norms[tile * kTileRows + 8 * half + group] = norm;
     }
   }
   template <bool kHeld>
@@ -215,7 +215,7 @@ class ManyCosts : StripOfSeries {
     unsigned cancelled = 0;
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const float* const norms = ring.norms + tile * kTileRows + group;
+      const float* const norms = pipeline.norms + tile * kTileRows + group;
       float least = INFINITY;  // of what is left of a cost above the share that tells of cancelling
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h)
@@ -275,10 +275,10 @@ class ManyCosts : StripOfSeries {
       for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          ring.at_quarter(tile * kTileRows + group + i / 2 * 8, slot * kBatchColumns + 8 * h + i % 2 * 4, member) =
+          pipeline.at_quarter(tile * kTileRows + group + i / 2 * 8, slot * kBatchColumns + 8 * h + i % 2 * 4, member) =
               cell_of(costs[h][i]);
     };
-    if constexpr (Ring::kIsPriced) {
+    if constexpr (Pipeline::kIsSplit) {
       using Plain = Recurrences<S>::Plain;
       // What a fraction cannot be told of, NaN included, no plain sweep will take: it stays as it is.
       if (__all_sync(kAllLanes, greater(most[0], most[1]) * scale < Whole<float>::limit))

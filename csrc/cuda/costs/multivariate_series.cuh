@@ -13,7 +13,7 @@ constexpr int kTileRows = HeldRows::kTileRows, kTiles = HeldRows::kTiles;
 
 // Where a strip and its columns lie in the series.
 struct StripOfSeries {
-  using S = ProductShape;
+  using S = MultivariateShape;
   const Vectors x, y;
   const Strip<S> strip;
   const int group, member;

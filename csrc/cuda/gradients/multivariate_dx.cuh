@@ -24,9 +24,9 @@ __device__ __forceinline__ void rotate(float (&items)[kCount][kSize]) {
 template <bool kFew>
 class RowGradients : public StripGradient<kFew> {
   using Base = StripGradient<kFew>;
-  using S = ProductShape;
+  using S = MultivariateShape;
   using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
-  static constexpr int kWarps = ProductWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
+  static constexpr int kWarps = MultivariateWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
   const View<float> dx;
   const int warp;
   float columns[kBatchGroups][2][kEights];  // those of y in a batch, in a block of dimensions
@@ -36,8 +36,8 @@ class RowGradients : public StripGradient<kFew> {
  public:
   __device__ RowGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Ring& ring_, int warp_)
-      : Base(problem, gradient, extent, strip_, pair, ring_),
+      int64_t pair, typename Base::Pipeline& pipeline_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
         warp(warp_) {}
 
@@ -47,11 +47,12 @@ class RowGradients : public StripGradient<kFew> {
   }
   __device__ __forceinline__ void add(int batch) {
     if (dx.data == nullptr) return;
-    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+    const int first = strip.first_column + batch * kBatchColumns,
+              pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       float e[2][4], sums[2];
-      if (Base::load_alignment(tile, ring_column, e, sums)) {
+      if (Base::load_alignment(tile, pipeline_column, e, sums)) {
         row_sums[0][0] += sums[0];
         row_sums[0][1] += sums[1];
         Factor left[kBatchGroups][4];

@@ -21,8 +21,8 @@ struct GradientChain : Watchers {
 template <bool kFew>
 class ColumnGradients : public StripGradient<kFew> {
   using Base = StripGradient<kFew>;
-  using S = ProductShape;
-  using Base::group, Base::member, Base::origin, Base::ring, Base::scale, Base::strip, Base::x, Base::y;
+  using S = MultivariateShape;
+  using Base::group, Base::member, Base::origin, Base::pipeline, Base::scale, Base::strip, Base::x, Base::y;
   static constexpr int kOwnEights = kFew ? 1 : kColumnEights;
   const View<float> dy;
   const int warp;
@@ -34,8 +34,8 @@ class ColumnGradients : public StripGradient<kFew> {
  public:
   __device__ ColumnGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Ring& ring_, const View<float>& dy_, const GradientChain& chain_, int warp_)
-      : Base(problem, gradient, extent, strip_, pair, ring_),
+      int64_t pair, typename Base::Pipeline& pipeline_, const View<float>& dy_, const GradientChain& chain_, int warp_)
+      : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dy(dy_),
         warp(warp_),
         chain(chain_),
@@ -49,17 +49,18 @@ class ColumnGradients : public StripGradient<kFew> {
   }
   __device__ __forceinline__ void add(int batch) {
     if (!works) return;
-    const int first = strip.first_column + batch * kBatchColumns, ring_column = Base::Ring::slot(batch) * kBatchColumns;
+    const int first = strip.first_column + batch * kBatchColumns,
+              pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
     // Those that matter. With few dimensions two blocks share what caches instructions, and fewer of these are faster.
     unsigned tiles = 0;
     if constexpr (kFew) {
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         float e[2][4], sums[2];
-        if (Base::load_alignment(tile, ring_column, e, sums)) tiles |= 1u << tile;
+        if (Base::load_alignment(tile, pipeline_column, e, sums)) tiles |= 1u << tile;
       }
     } else {
-      tiles = tiles_of(ring_column);
+      tiles = tiles_of(pipeline_column);
     }
     if (tiles == 0) {
       // Who waits for this strip will hear of it, if not now, with a later batch.
@@ -68,8 +69,8 @@ class ColumnGradients : public StripGradient<kFew> {
       // Ahead of the products, so that what they are added to is on its way meanwhile: mostly the strip below has long done it.
       await_below();
 #pragma unroll 1
-      for (int block = warp; block * 8 * kOwnEights < x.dim; block += ProductWarps<kFew>::kColumns)
-        add_dims(tiles, first, ring_column, block * 8 * kOwnEights);
+      for (int block = warp; block * 8 * kOwnEights < x.dim; block += MultivariateWarps<kFew>::kColumns)
+        add_dims(tiles, first, pipeline_column, block * 8 * kOwnEights);
     }
     __syncwarp();
   }
@@ -89,15 +90,15 @@ class ColumnGradients : public StripGradient<kFew> {
     told = done;
   }
   // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set.
-  __device__ __forceinline__ unsigned tiles_of(int ring_column) const {
+  __device__ __forceinline__ unsigned tiles_of(int pipeline_column) const {
     // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
     const uint4* const cells =
-        reinterpret_cast<const uint4*>(ring.cells + (ring_column + threadIdx.x / 16) * Base::Ring::kRows) +
+        reinterpret_cast<const uint4*>(pipeline.cells + (pipeline_column + threadIdx.x / 16) * Base::Pipeline::kRows) +
         threadIdx.x % 16;
     unsigned any[2] = {};
 #pragma unroll
     for (int i = 0; i < kBatchColumns / 2; ++i) {
-      const uint4 four = cells[2 * i * Base::Ring::kRows / 4];
+      const uint4 four = cells[2 * i * Base::Pipeline::kRows / 4];
       any[i % 2] |= (four.x | four.y) | (four.z | four.w);
     }
     unsigned tiles = 0;
@@ -120,7 +121,7 @@ class ColumnGradients : public StripGradient<kFew> {
     done = progress_of(0, coming);
   }
 
-  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int ring_column, int first_dim) {
+  __device__ __forceinline__ void add_dims(unsigned tiles, int first, int pipeline_column, int first_dim) {
     const int column = first + group, own_dim = first_dim + 2 * member;
     float* const out = dy.data + column * dy.row_stride + own_dim;
     const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
@@ -143,7 +144,7 @@ class ColumnGradients : public StripGradient<kFew> {
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         if ((tiles >> tile & 1) == 0) continue;
-        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+        for_each_half(tile, pipeline_column, column_sums, [&](int half, const Factor(&left)[4]) {
           const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
           const Factor right[2] = {Factor(Base::moved(x.at(row), group)), Factor(Base::moved(x.at(row + 1), group))};
           multiply_add_apart(terms, left, right);
@@ -157,7 +158,7 @@ class ColumnGradients : public StripGradient<kFew> {
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
         if ((tiles >> tile & 1) == 0) continue;
-        for_each_half(tile, ring_column, column_sums, [&](int half, const Factor(&left)[4]) {
+        for_each_half(tile, pipeline_column, column_sums, [&](int half, const Factor(&left)[4]) {
           const int row = strip.first_row + tile * kTileRows + 8 * half + 2 * member;
           float upper[kOwnEights], lower[kOwnEights];
           Base::load(x.at(row), first_dim, from, upper);
@@ -175,12 +176,12 @@ class ColumnGradients : public StripGradient<kFew> {
 
   // f(half, E as a left factor) for the two halves of a tile's rows.
   template <class F>
-  __device__ __forceinline__ void for_each_half(int tile, int ring_column, float (&column_sums)[2], F&& f) const {
+  __device__ __forceinline__ void for_each_half(int tile, int pipeline_column, float (&column_sums)[2], F&& f) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = tile * kTileRows + 8 * half + 2 * member;
-      const auto e0 = ring.two_rows(row, ring_column + group);
-      const auto e1 = ring.two_rows(row, ring_column + 8 + group);
+      const auto e0 = pipeline.two_rows(row, pipeline_column + group);
+      const auto e1 = pipeline.two_rows(row, pipeline_column + 8 + group);
       column_sums[0] += e0.x + e0.y;
       column_sums[1] += e1.x + e1.y;
       const Factor left[4] = {Factor(e0.x), Factor(e1.x), Factor(e0.y), Factor(e1.y)};

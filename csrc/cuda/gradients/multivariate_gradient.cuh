@@ -17,22 +17,23 @@ namespace softdtw {
 // What both gradients of a strip need of the series and of E.
 template <bool kFew>
 struct StripGradient : StripOfSeries {
-  using Ring = typename BackwardChannel<kFew>::Alignment;
-  Ring& ring;
+  using Pipeline = typename BackwardChannel<kFew>::Alignment;
+  Pipeline& pipeline;
   const float scale;
 
   __device__ StripGradient(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, Ring& ring_)
-      : StripOfSeries(problem, extent, strip_, pair), ring(ring_), scale(2 * gradient.arriving(pair)) {}
+      int64_t pair, Pipeline& pipeline_)
+      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), scale(2 * gradient.arriving(pair)) {}
 
   // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
   // Returns whether the tile matters.
-  __device__ __forceinline__ bool load_alignment(int tile, int ring_column, float (&e)[2][4], float (&sums)[2]) const {
+  __device__ __forceinline__ bool load_alignment(int tile, int pipeline_column, float (&e)[2][4], float (&sums)[2]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c) e[half][c] = ring.at(tile * kTileRows + group + 8 * half, ring_column + member + 4 * c);
+      for (int c = 0; c < 4; ++c)
+        e[half][c] = pipeline.at(tile * kTileRows + group + 8 * half, pipeline_column + member + 4 * c);
       sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
     }
     return __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);

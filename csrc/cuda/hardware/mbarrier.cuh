@@ -9,7 +9,7 @@ namespace softdtw {
 // Opens once for every phase, when kArrivals lanes have arrived; those who wait, wait for every phase in turn, so nobody can be
 // two ahead.
 template <int kArrivals>
-struct Gate {
+struct Mbarrier {
   unsigned long long word;
 
   __device__ __forceinline__ unsigned address() const { return ptx::shared_address(&word); }

@@ -1,4 +1,4 @@
-// The robust engine: equations (1), (3) and (4) on entries s 2^-m with a whole m per cell (recurrence.h), right for every
+// The extended range: equations (1), (3) and (4) on entries s 2^-m with a whole m per cell (recurrence.h), right for every
 // gamma and every cost.
 //
 // A lane keeps m relative to a reference of its own, a whole float64 that is renewed every stage, or before it is time to
@@ -39,13 +39,13 @@ __device__ __forceinline__ constexpr typename S::Scalar nowhere() {
 // The columns of the edge above a chunk, for lane 0: m relative to the reference, as the plain sweep left it, or packed, if
 // `wide`.
 template <class S>
-struct RobustTop {
+struct ExtendedTop {
   using T = typename S::Scalar;
   T m[S::kSteps], s[S::kSteps];
   double reference = -floor_of_m<S>();
   bool exists = false, wide = false;
 
-  __device__ __forceinline__ RobustTop() {
+  __device__ __forceinline__ ExtendedTop() {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       m[t] = nowhere<S>();
@@ -173,8 +173,8 @@ __device__ __forceinline__ typename S::Scalar shift_of(double above) {
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the
 // lane's last row before it. kGeneral: cells may lie outside the table.
 template <bool kGeneral, class S, class Where, typename M, class Visit, class Column>
-__device__ __forceinline__ void sweep_robust(
-    const Extent& extent, const Where& place, int lane, const RobustTop<S>& top, double above, Lane<S, M>& state,
+__device__ __forceinline__ void sweep_extended(
+    const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, double above, Lane<S, M>& state,
     Visit&& visit, Column&& column) {
   using Cell = typename Lane<S, M>::Cell;
   const M far = static_cast<M>(nowhere<S>());
@@ -253,12 +253,12 @@ __device__ __forceinline__ T sum_of(const Terms<T>& terms, T diag, T up, T left,
   return sum * terms.own;
 }
 
-// The plain sweep with every m some steps ahead of its s. `price(k, t)` is a cell's cost, split, `sum(k, t, terms, diag, up,
+// The plain sweep with every m some steps ahead of its s. `split cost(k, t)` is a cell's cost, split, `sum(k, t, terms, diag, up,
 // left)` its s.
-template <bool kByBits, class S, class Price, class Sum, class Column>
+template <bool kByBits, class S, class SplitCost, class Sum, class Column>
 __device__ __forceinline__ void sweep_ahead(
-    int lane, const RobustTop<S>& top, typename S::Scalar shift, Lane<S, typename S::Scalar>& state, Price&& price,
-    Sum&& sum, Column&& column) {
+    int lane, const ExtendedTop<S>& top, typename S::Scalar shift, Lane<S, typename S::Scalar>& state,
+    SplitCost&& split_cost, Sum&& sum, Column&& column) {
   using T = typename S::Scalar;
   constexpr int kAhead = 2, kHeld = kAhead + 1;
   Terms<T> terms[kHeld][S::kRows];
@@ -271,7 +271,7 @@ __device__ __forceinline__ void sweep_ahead(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k].m;
-      terms[t % kHeld][k] = terms_of<kByBits>(diag, up, left, price(k, t), up);
+      terms[t % kHeld][k] = terms_of<kByBits>(diag, up, left, split_cost(k, t), up);
       state.left[k].m = up;
       diag = left;
     }
@@ -298,7 +298,7 @@ __device__ __forceinline__ void sweep_ahead(
 
 // What flows between chunks of the reversed sweep: shares of E on their way to cells not visited yet.
 template <class S>
-struct RobustFlow {
+struct ExtendedFlow {
   using T = typename S::Scalar;
   T left[S::kRows] = {};  // from the column to the right, same row
   T diag[S::kRows] = {};  // from the column to the right, row k: bound for row k - 1
@@ -323,9 +323,9 @@ constexpr T kLeftOut = sizeof(T) == 4 ? T(5.421011e-20) : T(2.938736e-39);  // 2
 // `column(t, handed)` every step, with what lane 0 hands to the strip above. kGeneral: cells outside the table take no part, and the pair's last
 // cell, where E is 1, may be here.
 template <bool kGeneral, class S, class Where, class Shares, class Cell, class Column>
-__device__ __forceinline__ void sweep_robust_reversed(
+__device__ __forceinline__ void sweep_extended_reversed(
     Shares&& weights, const Extent& extent, const Where& place, int lane, int end_row, int end_step,
-    const typename S::Scalar (&below)[S::kSteps], RobustFlow<S>& flow, Cell&& cell, Column&& column) {
+    const typename S::Scalar (&below)[S::kSteps], ExtendedFlow<S>& flow, Cell&& cell, Column&& column) {
   using T = typename S::Scalar;
 #pragma unroll
   for (int t = S::kSteps - 1; t >= 0; --t) {

@@ -1,4 +1,4 @@
-// The robust engine's state between chunks, narrow or wide, and the sweep of a chunk with the width that it needs.
+// The extended range's state between chunks, narrow or wide, and the sweep of a chunk with the width that it needs.
 #pragma once
 
 #include "cuda/strips/strip_memory.cuh"
@@ -8,7 +8,7 @@ namespace softdtw {
 
 // A lane's entries and reference between chunks, m narrow (T) or wide (float64), the same in the whole warp.
 template <class S>
-struct RobustState {
+struct ExtendedState {
   using T = typename S::Scalar;
   static constexpr bool kWideExists = sizeof(T) == 4;
   Lane<S, T> narrow;
@@ -105,7 +105,7 @@ struct Width {
   bool fits = false;
   T spent = 0;  // a bound on what the costs so far have added to m
 
-  __device__ __forceinline__ void start(const RobustState<S>& state) {
+  __device__ __forceinline__ void start(const ExtendedState<S>& state) {
     fits = state.fits();
     spent = 0;
   }
@@ -125,14 +125,14 @@ struct Width {
   }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
   __device__ __forceinline__ bool plain(
-      const Recurrences<S>& recurrences, const RobustTop<S>& top, double above, T reach, bool may_be,
-      RobustState<S>& state) {
-    if (!RobustState<S>::kWideExists)
+      const Recurrences<S>& recurrences, const ExtendedTop<S>& top, double above, T reach, bool may_be,
+      ExtendedState<S>& state) {
+    if (!ExtendedState<S>::kWideExists)
       return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
     return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
   }
   // The same for float32, from what m may rise by in the chunk.
-  __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, RobustState<S>& state) {
+  __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, ExtendedState<S>& state) {
     spend(rise, shift, top_is_wide);
     const bool narrow = __all_sync(kAllLanes, fits);
     state.become(!narrow);
@@ -145,7 +145,7 @@ struct Width {
 
 // The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
 template <bool kByBits, class S, class Sweep>
-__device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& state, Sweep&& sweep) {
+__device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& state, Sweep&& sweep) {
   const auto before = state.narrow;
   sweep(state.narrow);
   if (__all_sync(kAllLanes, is_exact<kByBits>(state.narrow))) {
@@ -161,16 +161,16 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, RobustState<S>& sta
 // The general sweep over a chunk.
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
-    const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const RobustTop<S>& top,
-    double above, RobustState<S>& state, Visit&& visit, Column&& column) {
+    const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,
+    double above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
   const auto sweep = [&](auto& lane_state) {
-    sweep_robust<true>(extent, place, lane, top, above, lane_state, cell, column);
+    sweep_extended<true>(extent, place, lane, top, above, lane_state, cell, column);
     normalise(lane_state);
   };
-  if constexpr (RobustState<S>::kWideExists)
+  if constexpr (ExtendedState<S>::kWideExists)
     sweep(state.wide);
   else
     sweep(state.narrow);
@@ -180,11 +180,11 @@ __device__ __forceinline__ void sweep_general(
 // that turns out not to be exact.
 template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_chunk(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Column&& column) {
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
+    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
-    sweep_robust<false>(
+    sweep_extended<false>(
         extent, place, lane, top, above, lane_state,
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
   };
@@ -192,15 +192,15 @@ __device__ __forceinline__ void sweep_chunk(
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
 }
 
-// The same, whose plain sweep runs ahead (sweep_ahead), with `price` and `sum`.
-template <class S, class Visit, class Price, class Sum, class Column>
+// The same, whose plain sweep runs ahead (sweep_ahead), with `split cost` and `sum`.
+template <class S, class Visit, class SplitCost, class Sum, class Column>
 __device__ __forceinline__ void sweep_chunk_ahead(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const RobustTop<S>& top,
-    double above, bool plain, Width<S>& width, RobustState<S>& state, Visit&& visit, Price&& price, Sum&& sum,
+    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
+    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, SplitCost&& split_cost, Sum&& sum,
     Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
-    sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, price, sum, step);
+    sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, split_cost, sum, step);
   };
   if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
   sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);

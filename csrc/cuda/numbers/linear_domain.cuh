@@ -1,4 +1,4 @@
-// The level engine: equations (2), (3) and (4) as they stand, in float64 and in one unit for a whole pair. The fastest one, for
+// The linear domain: equations (2), (3) and (4) as they stand, in float64 and in one unit for a whole pair. The fastest one, for
 // series of one dimension and moderate length without a band or a penalty.
 //
 // A sum over paths that leaves float64's range does so for two reasons: it has ever more terms, and every step multiplies by a
@@ -100,10 +100,10 @@ struct FullWeight {
 
 // What differs between problems of float32 and of float64.
 template <typename T>
-struct LevelNumbers;
+struct LinearNumbers;
 
 template <>
-struct LevelNumbers<float> {
+struct LinearNumbers<float> {
   using Shallow = ShallowWeight;
   using Deep = DeepWeight;
   // An entry between columns, as it waits for backward: the upper word of a float64.
@@ -134,7 +134,7 @@ struct LevelNumbers<float> {
 };
 
 template <>
-struct LevelNumbers<double> {
+struct LinearNumbers<double> {
   using Shallow = FullWeight;
   using Deep = FullWeight;
   using Word = double;

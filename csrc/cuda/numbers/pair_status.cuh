@@ -1,8 +1,8 @@
-// What the engines that may give pairs up say of each: which of them has taken it, or that extended_range.cuh is to compute it.
+// What number formats that may give pairs up say of each: which of them has taken it, or that the extended range is to.
 #pragma once
 
 namespace softdtw {
 
-enum class Verdict : int { kAccepted, kRejected, kSteep };  // kAccepted: by the level engine
+enum class PairStatus : int { kLinearDomain, kGivenUp, kIntegerLog2 };
 
 }  // namespace softdtw

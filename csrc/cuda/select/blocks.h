@@ -70,13 +70,13 @@ inline int strips_of_block(const Device& device, int64_t bytes_of_strip, int64_t
 }
 
 // Warp-specialised kernels: strips of a block, of which a multiprocessor holds one.
-constexpr int kTeams = 4;
+constexpr int kSpecialisedStrips = 4;
 // Rows a lane of those that go forward, or 0 where other blocks are faster. In two rounds of blocks they are still faster than
 // others, of which a multiprocessor holds three. Where strips of two rows would have to take turns, those of four are faster, if
 // nothing is kept, which backward would want in strips of two.
-inline int rows_of_teams(const Call& call, int rows, const Device& device) {
+inline int rows_of_specialised(const Call& call, int rows, const Device& device) {
   const auto fit = [&](int of_rows, int rounds) {
-    return call.batch * ceil_div(strips_of(call.n, of_rows), kTeams) <= int64_t{rounds} * device.processors;
+    return call.batch * ceil_div(strips_of(call.n, of_rows), kSpecialisedStrips) <= int64_t{rounds} * device.processors;
   };
   if (rows == 2 && (call.keeps || fit(2, 1))) return fit(2, 2) ? 2 : 0;
   return fit(4, 2) ? 4 : 0;

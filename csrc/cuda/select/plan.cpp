@@ -56,14 +56,14 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kFewDims, "few_dims",
        [](const Call& call, int, const Device& device) {
          return call.is_multivariate() && call.dim <= kFewDims && device.has_pipelines() &&
-                rows_of_teams(call, 2, device) > 0;
+                rows_of_specialised(call, 2, device) > 0;
        }},
       {Specialization::kMultivariate, "multivariate",
        [](const Call& call, int, const Device& device) { return call.is_multivariate() && device.has_pipelines(); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
          if (call.is_float64 || !call.is_univariate() || !device.has_pipelines()) return false;
-         return (call.keeps && rows == 2) || rows_of_teams(call, rows, device) > 0;
+         return (call.keeps && rows == 2) || rows_of_specialised(call, rows, device) > 0;
        }},
       extended_range,
   };
@@ -94,13 +94,13 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       break;
     case Specialization::kFewDims:
       plan.rows = 2;
-      plan.forward_rows = rows_of_teams(call, 2, device);
-      plan.by_teams = true;
+      plan.forward_rows = rows_of_specialised(call, 2, device);
+      plan.is_specialised = true;
       break;
     case Specialization::kWarpSpecialised: {
-      const int rows = rows_of_teams(call, plan.rows, device);
-      plan.by_teams = rows > 0;
-      if (plan.by_teams) plan.forward_rows = rows;
+      const int rows = rows_of_specialised(call, plan.rows, device);
+      plan.is_specialised = rows > 0;
+      if (plan.is_specialised) plan.forward_rows = rows;
       break;
     }
     case Specialization::kExtendedRange:

@@ -28,9 +28,9 @@ enum class Specialization : int {
 struct Plan {
   Kernel kernel = Kernel::kDiagonal;
   Specialization specialization = Specialization::kPlain;
-  int rows = 0;           // of a lane, in what is saved and in backward; 0 where there are no strips
-  int forward_rows = 0;   // of a lane in forward: other ones only where nothing is saved
-  bool by_teams = false;  // forward: a strip has several warps
+  int rows = 0;                 // of a lane, in what is saved and in backward; 0 where there are no strips
+  int forward_rows = 0;         // of a lane in forward: other ones only where nothing is saved
+  bool is_specialised = false;  // forward: a strip has several warps
 
   bool is(Specialization other) const { return specialization == other; }
   // Whether it may give up pairs, which the extended range takes then.

@@ -33,12 +33,12 @@ struct alignas(16) FlowSlot {
 
 // Two slots in turn: one is read while the other is filled. What is fetched must be read.
 template <class Slot>
-struct Inbox {
+struct AsyncPrefetch {
   Slot* slot;      // the one fetched last
   int held = -1;   // what it holds
   int offset = 1;  // to the other one
 
-  __device__ Inbox(Slot (&slots)[2]) : slot(&slots[0]) {}
+  __device__ AsyncPrefetch(Slot (&slots)[2]) : slot(&slots[0]) {}
   __device__ __forceinline__ bool holds(int item) const { return held == item; }
   // The slot to be filled with an item.
   __device__ __forceinline__ Slot& next(int item) {
@@ -71,24 +71,24 @@ __device__ __forceinline__ int done_at(int group) {
 // by then.
 template <class S, class Slot>
 struct EdgeAhead {
-  Inbox<Slot> inbox;
+  AsyncPrefetch<Slot> prefetched;
   Progress seen = 0;
 
-  __device__ EdgeAhead(Slot (&slots)[2]) : inbox(slots) {}
+  __device__ EdgeAhead(Slot (&slots)[2]) : prefetched(slots) {}
   __device__ __forceinline__ void fetch(const Edge<S>& edge, int group) {
     using T = typename S::Scalar;
-    Slot& slot = inbox.next(group);
+    Slot& slot = prefetched.next(group);
     copy_group<sizeof(slot.entries) / sizeof(T)>(slot.entries, edge.group(group));
     __pipeline_memcpy_async(&slot.reference, edge.references + group, sizeof(double));
     __pipeline_commit();
   }
   template <class Top>
   __device__ __forceinline__ void take(const Edge<S>& edge, const Neighbour& producer, int group, int groups, Top& top) {
-    if (!inbox.holds(group)) {
+    if (!prefetched.holds(group)) {
       while (!producer.has_done(done_at<S>(group), seen)) __nanosleep(20);
       fetch(edge, group);
     }
-    top.read(inbox.read());
+    top.read(prefetched.read());
     if (group + 1 < groups && producer.has_done(done_at<S>(group + 1), seen)) fetch(edge, group + 1);
   }
 };

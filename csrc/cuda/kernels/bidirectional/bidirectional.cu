@@ -1,7 +1,7 @@
 // Few pairs of float32 series of one dimension, swept from both ends of the table at once (bidirectional.cuh).
 //
 // Threads to work: a block takes a ticket, which stands for consecutive strips of one side of one pair; ticket order is both sides'
-// first strips first, all pairs side by side. Forward a warp sweeps a strip, and four more of a block price cells, for up to two
+// first strips first, all pairs side by side. Forward a warp sweeps a strip, and four more of a block split cost cells, for up to two
 // strips each. What a block's last strip leaves is carried to the next block by warps of both (pipeline.cuh). A second launch adds up
 // what the sides left at the cut.
 //
@@ -16,18 +16,18 @@
 namespace softdtw {
 namespace {
 
-using S = MeetingShape;
+using S = BidirectionalShape;
 
-constexpr int kMostStrips = kBidirectionalStrips, kPricers = kMostStrips / 2;  // of a block
+constexpr int kMostStrips = kBidirectionalStrips, kSplitters = kMostStrips / 2;  // of a block
 
-__global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1) meeting_forward(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ MeetingMemory memory, Tickets tickets,
+__global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps), 1) bidirectional_forward(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, Tickets tickets,
     int64_t groups) {
-  __shared__ EdgeRing<S> rings[kMostStrips + 1];
-  PricedRing* const prices = reinterpret_cast<PricedRing*>(stage_memory);
-  const int lane = threadIdx.x, warp = threadIdx.y, strips = blockDim.y - kPricers - kCarriers;
-  if (warp <= strips) rings[warp].start(lane);
-  if (warp < strips) prices[warp].start(lane);
+  __shared__ EdgePipeline<S> pipelines[kMostStrips + 1];
+  SplitCostChunkPipeline* const split_costs = reinterpret_cast<SplitCostChunkPipeline*>(stage_memory);
+  const int lane = threadIdx.x, warp = threadIdx.y, strips = blockDim.y - kSplitters - kHaloWarps;
+  if (warp <= strips) pipelines[warp].start(lane);
+  if (warp < strips) split_costs[warp].start(lane);
   const auto [turn, group] = take_turn(tickets, 2 * problem.batch);
   const int64_t pair = turn / 2;
   const Extent extent = problem.extent(pair);
@@ -40,37 +40,38 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1)
     const int index = first + warp, chunks = side.chunks(index);
     if (chunks == 0) return;
     const SideStrip around(side, index);
-    PricesOfSide costs(side, problem, around.strip, pair, prices[warp]);
+    SplitCostsOfSide costs(side, problem, around.strip, pair, split_costs[warp]);
     sweep_strip<S>(
-        problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, rings[warp], rings[warp + 1], costs,
-        static_cast<float*>(nullptr));
-  } else if (warp < strips + kPricers) {
+        problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, pipelines[warp],
+        pipelines[warp + 1], costs, static_cast<float*>(nullptr));
+  } else if (warp < strips + kSplitters) {
     const float scale = Recurrences<S>(problem, pair).plain.scale;
-    const int own = warp - strips, other = own + kPricers;
-    Pricer now(side, problem, pair, first + own, prices[own]);
+    const int own = warp - strips, other = own + kSplitters;
+    CostSplitter now(side, problem, pair, first + own, split_costs[own]);
     // Where there is no other strip of the block, one past the side's end has no chunks.
     const bool has_other = other < strips;
-    Pricer next(side, problem, pair, has_other ? first + other : side.sizes.strips, prices[has_other ? other : own]);
+    CostSplitter next(
+        side, problem, pair, has_other ? first + other : side.sizes.strips, split_costs[has_other ? other : own]);
     // In turn, by one copy of the code, since schedulers cache little of it.
     int idle = 0;
 #pragma unroll 1
     while (now.goes_on() || next.goes_on()) {
-      idle = now.price(extent, scale) ? 0 : idle + 1;
+      idle = now.split_cost(extent, scale) ? 0 : idle + 1;
       if (idle >= 2) __nanosleep(60);
-      const Pricer last = now;
+      const CostSplitter last = now;
       now = next;
       next = last;
     }
-  } else if (warp == strips + kPricers) {
+  } else if (warp == strips + kSplitters) {
     if (first == 0 || side.chunks(first) == 0) return;
     const Edge<S> edge = saved.edge(pair, first - 1);
-    carry_in(rings[0], side.groups(first - 1), words + group - 1, lane, [&](int item, EdgeSlot<S>& to) {
+    carry_in(pipelines[0], side.groups(first - 1), words + group - 1, lane, [&](int item, EdgeSlot<S>& to) {
       copy_in(edge, item, to);
     });
   } else if (side.chunks(end) > 0) {
     const Edge<S> edge = saved.edge(pair, end - 1);
-    carry_out(rings[strips], side.groups(end - 1), words + group, lane, [&](const EdgeSlot<S>& from, int item) {
-      RobustTop<S> top;
+    carry_out(pipelines[strips], side.groups(end - 1), words + group, lane, [&](const EdgeSlot<S>& from, int item) {
+      ExtendedTop<S> top;
       top.read(from);
       copy_out(top, edge, item);
     });
@@ -78,8 +79,8 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kPricers + kCarriers), 1)
 }
 
 // A block a pair: its value.
-__global__ void __launch_bounds__(kCutThreads) meeting_value(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ MeetingMemory memory, float* value) {
+__global__ void __launch_bounds__(kCutThreads) bidirectional_value(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, float* value) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
@@ -93,9 +94,9 @@ __global__ void __launch_bounds__(kCutThreads) meeting_value(
 }
 
 // Blocks along the cut: what flows of E through it, and zeros to add gradients to.
-__global__ void __launch_bounds__(kCutThreads) meeting_cut(
+__global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
-    const __grid_constant__ MeetingMemory memory, CutOfPair* cuts, CutShares* shares) {
+    const __grid_constant__ BidirectionalMemory memory, CutOfPair* cuts, CutShares* shares) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
   const bool is_number = !isnan(gradient_scale(problem, gradient, pair));  // neither value nor gradient from above spoil it
@@ -130,22 +131,22 @@ __global__ void __launch_bounds__(kCutThreads) meeting_cut(
 }
 
 constexpr int kBackwardTeams = 2;  // of a block
-// Warps of a block in backward by the scheduler that has them, of four, which take warps in turn: those that go back and the carriers have
+// Warps of a block in backward by the scheduler that has them, of four, which take warps in turn: those that go back and the halo warps have
 // two of them, so that rebuilding does not keep E waiting.
-constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kMeetingRebuilders;
+constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kBidirectionalRebuilders;
 static_assert(kSchedulers == 2 * kBackwardTeams);
 
-__global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
+__global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
-    const __grid_constant__ MeetingMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
+    const __grid_constant__ BidirectionalMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
     Tickets tickets, int64_t groups) {
   __shared__ Stream streams[kBackwardTeams + 1];
   __shared__ StageQueue queues[kBackwardTeams];
-  MeetingStages* const stages = reinterpret_cast<MeetingStages*>(stage_memory);
-  constexpr int kTeams = kBackwardTeams;
+  BidirectionalStages* const stages = reinterpret_cast<BidirectionalStages*>(stage_memory);
+  constexpr int kSpecialisedStrips = kBackwardTeams;
   const int lane = threadIdx.x, warp = threadIdx.y;
-  if (warp <= kTeams) streams[warp].start(lane);
-  if (warp < kTeams) stages[warp].start(lane);
+  if (warp <= kSpecialisedStrips) streams[warp].start(lane);
+  if (warp < kSpecialisedStrips) stages[warp].start(lane);
   const auto [turn, group] = take_turn(tickets, 2 * problem.batch);
   const int64_t pair = turn / 2;
   const Extent extent = problem.extent(pair);
@@ -154,28 +155,29 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
   const Side side(extent, turn % 2);
   const SideMemory saved{side, memory};
   // Groups and teams count from the side's last strip that E flows into from the cut.
-  const int last = (side.is_back ? cut.strips_from_first : cut.strips_to_last) - 1, first = last - group * kTeams;
+  const int last = (side.is_back ? cut.strips_from_first : cut.strips_to_last) - 1,
+            first = last - group * kSpecialisedStrips;
   if (first < 0) return;
   Progress* const words = tickets.words + turn * groups;
   FlowSlot<S>* const row = flows + turn * side.sizes.chunks;
-  const int team = warp % kTeams, line = warp / kSchedulers, index = first - team,
+  const int team = warp % kSpecialisedStrips, line = warp / kSchedulers, index = first - team,
             first_stage = expected_stage(side, cut, max(index, 0));
-  if (warp < kTeams && lane == 0) queues[team].start(first_stage);
+  if (warp < kSpecialisedStrips && lane == 0) queues[team].start(first_stage);
   __syncthreads();
-  if (warp < kTeams) {
+  if (warp < kSpecialisedStrips) {
     if (index < 0) return;
     const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
     go_back(
         problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
         index < last ? &streams[team] : nullptr, streams[team + 1]);
-  } else if (warp % kSchedulers >= kTeams) {
+  } else if (warp % kSchedulers >= kSpecialisedStrips) {
     if (index >= 0) rebuild_side(side, saved, problem, pair, index, line, stages[team], queues[team]);
   } else if (warp == kSchedulers) {
     if (group > 0) StreamRow(row, words + group - 1).carry_in(streams[0], lane);
   } else if (warp > kSchedulers + 1) {
     return;
-  } else if (first >= kTeams) {
-    StreamRow(row, words + group).carry_out(streams[kTeams], lane);
+  } else if (first >= kSpecialisedStrips) {
+    StreamRow(row, words + group).carry_out(streams[kSpecialisedStrips], lane);
   } else {
     const View<float> dy = side.seen(gradient.y, pair, extent.m);
     add_sums(streams[first + 1], lane, side, [&](int column, float sum) {
@@ -184,10 +186,11 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) meeting_backward(
   }
 }
 
-MeetingSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
+BidirectionalSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
 
 // Of a block, beside what it declares.
-constexpr int kForwardBytes = kMostStrips * sizeof(PricedRing), kBackwardBytes = kBackwardTeams * sizeof(MeetingStages);
+constexpr int kForwardBytes = kMostStrips * sizeof(SplitCostChunkPipeline),
+              kBackwardBytes = kBackwardTeams * sizeof(BidirectionalStages);
 constexpr int kDeclaredBytes = 6 * 1024;
 static_assert(kBackwardBytes + kDeclaredBytes <= kBidirectionalBytes);
 static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
@@ -217,27 +220,28 @@ cudaError_t launch(
 
 struct Bidirectional {
   static int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
-    return problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), true);
+    return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
   }
 
   static int64_t forward_scratch_bytes(const Problem<float>& problem, const Plan&, bool save) {
-    return ticket_bytes(problem) + (save ? 0 : problem.batch * MeetingMemory::bytes_of_pair(sizes_of(problem), false));
+    return ticket_bytes(problem) +
+           (save ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), false));
   }
 
   static cudaError_t forward(
       const Problem<float>& problem, const Plan&, float* value, void* saved, void* scratch, cudaStream_t stream) {
     const bool keeps = saved != nullptr;
-    const MeetingMemory memory(
+    const BidirectionalMemory memory(
         sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
-    const bool all_fit = blocks_of(problem, kPricers) <= current_device().processors;
-    const int strips = all_fit ? kPricers : kMostStrips;
+    const bool all_fit = blocks_of(problem, kSplitters) <= current_device().processors;
+    const int strips = all_fit ? kSplitters : kMostStrips;
     cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
     if (error != cudaSuccess) return error;
     error = launch(
-        meeting_forward, problem, strips, strips + kPricers + kCarriers, strips * sizeof(PricedRing), scratch, stream,
-        memory);
+        bidirectional_forward, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
+        scratch, stream, memory);
     if (error != cudaSuccess) return error;
-    return launch_kernel(meeting_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+    return launch_kernel(bidirectional_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
   }
 
   static int64_t backward_scratch_bytes(const Problem<float>& problem, const Plan&) {
@@ -249,7 +253,7 @@ struct Bidirectional {
   static cudaError_t backward(
       const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, void* scratch,
       cudaStream_t stream) {
-    const MeetingMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
+    const BidirectionalMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
     char* const behind_tickets = static_cast<char*>(scratch) + ticket_bytes(problem);
     CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(behind_tickets);
     FlowSlot<S>* const flows = reinterpret_cast<FlowSlot<S>*>(behind_tickets + cut_bytes(problem));
@@ -257,10 +261,10 @@ struct Bidirectional {
     cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
     if (error != cudaSuccess) return error;
     const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes_of(problem)));
-    error = launch_kernel(meeting_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
+    error = launch_kernel(bidirectional_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
     if (error != cudaSuccess) return error;
     return launch(
-        meeting_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
+        bidirectional_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
         static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
   }
 };

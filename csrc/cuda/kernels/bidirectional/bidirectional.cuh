@@ -17,18 +17,18 @@
 
 namespace softdtw {
 
-using MeetingShape = Shape<float, 2>;
+using BidirectionalShape = Shape<float, 2>;
 
 // Mirrored in torchsoftdtw/_kernels/saved_state.py.
-struct MeetingSizes {
-  using S = MeetingShape;
+struct BidirectionalSizes {
+  using S = BidirectionalShape;
   static_assert(S::kStage == S::kSkewChunks);
   // Chunks of a strip, from both sides together: whole stages, and at least two columns more than the lanes meet, one before the first
   // and one behind the last of either side. A strip hands a column on in the step after it, so a side that sweeps a whole strip
   // needs the latter.
   int strips, chunks;
 
-  SOFTDTW_HD MeetingSizes(int64_t n, int64_t m)
+  SOFTDTW_HD BidirectionalSizes(int64_t n, int64_t m)
       : strips(static_cast<int>((n + S::kStripRows - 1) / S::kStripRows)),
         chunks(static_cast<int>((m + 2 * kWarp) / kWarp * S::kStage)) {}
   // Of an edge between two strips, from both sides together.
@@ -54,8 +54,8 @@ struct SidePlace : Place<S> {
 };
 
 // Columns of series that may run backwards in memory.
-struct SideTile : UnivariateTile<MeetingShape> {
-  using S = MeetingShape;
+struct SideTile : UnivariateTile<BidirectionalShape> {
+  using S = BidirectionalShape;
 
   // Of rows from `first` on, of which the table may lack some.
   __device__ SideTile(const View<const float>& rows, const View<const float>& columns, const Extent& extent, int first)
@@ -73,9 +73,9 @@ struct SideTile : UnivariateTile<MeetingShape> {
 
 // One side of a pair, as it sees the table: strips, rows and columns count from its end.
 struct Side {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   const Extent& extent;
-  const MeetingSizes sizes;
+  const BidirectionalSizes sizes;
   const bool is_back;
   const int first_row, first_column;  // of the first strip
 
@@ -113,7 +113,7 @@ struct Side {
 
 // A strip of a side among its neighbours, for the sweep (sweeping_warp.cuh).
 struct SideStrip {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   using Place = SidePlace<S>;
   static constexpr bool kIsCut = true;
   const Strip<S> strip, above;
@@ -148,23 +148,23 @@ struct Number {
 
 // What both sides leave, `stride` bytes a pair: the states at the cut, and where backward is to follow, the snapshots of every
 // stage, all edges, and exp(-R[N,M] / gamma).
-struct MeetingMemory {
-  using S = MeetingShape;
+struct BidirectionalMemory {
+  using S = BidirectionalShape;
   char* memory;
   int64_t stride;
   bool is_kept;
 
   // Of a strip, without its first stage from either side, whose start is known, but with the states at the cut.
-  SOFTDTW_HD static int64_t snapshots(const MeetingSizes& sizes, bool keeps) {
+  SOFTDTW_HD static int64_t snapshots(const BidirectionalSizes& sizes, bool keeps) {
     return keeps ? sizes.chunks / S::kStage : 2;
   }
   // Of a pair: for every edge, or for one of either side that holds each in turn.
-  SOFTDTW_HD static int64_t edges(const MeetingSizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
-  static int64_t bytes_of_pair(const MeetingSizes& sizes, bool keeps) {
+  SOFTDTW_HD static int64_t edges(const BidirectionalSizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
+  static int64_t bytes_of_pair(const BidirectionalSizes& sizes, bool keeps) {
     return sizes.strips * snapshots(sizes, keeps) * Snapshot<S>::kBytes +
            Edges<S>::bytes_of_pair(edges(sizes, keeps), sizes.groups()) + sizeof(Number);
   }
-  MeetingMemory(const MeetingSizes& sizes, void* memory_, bool keeps)
+  BidirectionalMemory(const BidirectionalSizes& sizes, void* memory_, bool keeps)
       : memory(static_cast<char*>(memory_)), stride(bytes_of_pair(sizes, keeps)), is_kept(keeps) {}
 
   __device__ __forceinline__ Number& sum(int64_t pair) const {
@@ -174,9 +174,9 @@ struct MeetingMemory {
 
 // The same as a side sees it.
 struct SideMemory {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   const Side& side;
-  const MeetingMemory& all;
+  const BidirectionalMemory& all;
 
   __device__ __forceinline__ bool keeps() const { return all.is_kept; }
   // The state of a strip at the start of a stage, from 1 to where the side ends.
@@ -184,7 +184,7 @@ struct SideMemory {
     const int strip = side.strip_of(index);
     int64_t slot = side.is_back;
     if (all.is_kept) slot = (side.is_back ? side.sizes.chunks_of(false, strip) / S::kStage : 0) + stage - 1;
-    const int64_t slots = MeetingMemory::snapshots(side.sizes, all.is_kept);
+    const int64_t slots = BidirectionalMemory::snapshots(side.sizes, all.is_kept);
     return all.memory + pair * all.stride + (strip * slots + slot) * Snapshot<S>::kBytes;
   }
   __device__ __forceinline__ char* cut(int64_t pair, int index) const {
@@ -192,8 +192,9 @@ struct SideMemory {
   }
   // What a strip leaves for the next one of the side.
   __device__ __forceinline__ Edge<S> edge(int64_t pair, int index) const {
-    const MeetingSizes& sizes = side.sizes;
-    const int64_t slots = MeetingMemory::snapshots(sizes, all.is_kept), edges = MeetingMemory::edges(sizes, all.is_kept);
+    const BidirectionalSizes& sizes = side.sizes;
+    const int64_t slots = BidirectionalMemory::snapshots(sizes, all.is_kept),
+                  edges = BidirectionalMemory::edges(sizes, all.is_kept);
     float* const entries =
         reinterpret_cast<float*>(all.memory + pair * all.stride + sizes.strips * slots * Snapshot<S>::kBytes);
     double* const references = reinterpret_cast<double*>(entries + edges * sizes.groups() * 2 * S::kSteps);

@@ -11,7 +11,7 @@ namespace softdtw {
 // Where E will begin in a strip, in stages, if it does not come from the cut: it follows a straight line from there to the side's
 // end, and spreads to its right. Better a little too far right, since stages are rebuilt ahead.
 __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair& cut, int index) {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   constexpr int kSpread = 36;  // chunks
   const int nearest = side.sizes.strips - (side.is_back ? cut.strips_to_last : cut.strips_from_first);
   int chunk = side.chunks(index) - 1;
@@ -23,13 +23,13 @@ __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair&
 }
 
 // What flows through the cut into a lane of a side.
-__device__ __forceinline__ RobustFlow<MeetingShape> flow_through_cut(
+__device__ __forceinline__ ExtendedFlow<BidirectionalShape> flow_through_cut(
     const CutShares* shares, const Side& side, int index, int lane) {
   const CutShares* const own_shares = shares + side.strip_of(index) * kWarp + (side.is_back ? kWarp - 1 - lane : lane);
   float own[kCutSteps + 2], behind[kCutSteps + 2];
   load_group(own_shares[0].of, true, own);
   load_group(own_shares[1].of, true, behind);
-  RobustFlow<MeetingShape> flow;
+  ExtendedFlow<BidirectionalShape> flow;
   flow.diag[1] = own[kDiagonal];
   if (side.is_back) {
     flow.left[0] = own[kRightBelow];
@@ -50,7 +50,7 @@ __device__ __forceinline__ RobustFlow<MeetingShape> flow_through_cut(
 
 // Sums E dC/dx of a lane's rows, and passes those of columns up the lanes.
 struct SideSums {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   const float scale;
   float x[S::kRows], y[S::kSteps];
   float rows[S::kRows] = {}, column = 0, carry = 0;
@@ -71,9 +71,10 @@ struct SideSums {
 // rebuilt unasked.
 __device__ inline void go_back(
     const Problem<float>& problem, const Gradient<float>& gradient, const Side& side, const CutShares* shares, int64_t pair,
-    int index, int first_stage, MeetingStages& meeting_stages, StageQueue& stage_queue, Stream* below, Stream& above) {
-  using S = MeetingShape;
-  MeetingStages& stages = pinned(meeting_stages);
+    int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue, Stream* below,
+    Stream& above) {
+  using S = BidirectionalShape;
+  BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);
   const int lane = threadIdx.x, chunks = side.chunks(index);
   const Strip<S> strip = side.strip(index);
@@ -110,14 +111,14 @@ __device__ inline void go_back(
   for (int k = 0; k < S::kRows; ++k)
     sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];
 
-  RobustFlow<S> flow = flow_through_cut(shares, side, index, lane);
+  ExtendedFlow<S> flow = flow_through_cut(shares, side, index, lane);
   int chunk = chunks - 1, first_group = chunk;
   if (counts(flow.most())) {
     out.begin(first_group);
     if (below != nullptr) in.begin();
   } else {
     // E comes up from the strip below, or not at all.
-    flow = RobustFlow<S>();
+    flow = ExtendedFlow<S>();
     if (below != nullptr) in.begin();
     first_group = in.next_group();
     const auto chunk_of = [&](int group) { return min(group + S::kSkewChunks, chunks - 1); };
@@ -128,7 +129,7 @@ __device__ inline void go_back(
       StreamItem& passed_on = out.next();
       float passing[S::kSteps];
       load_group(item.sums, true, passing);
-      in.leave();
+      in.release();
       if (lane == 0) {
         store_group(passed_on.flows, kNothing);
         store_group(passed_on.sums, passing);
@@ -152,7 +153,7 @@ __device__ inline void go_back(
     }
     const auto& kept = stages.weights[turn % stages.kBuffers];
     const float* const window = stages.columns[turn % stages.kBuffers] + kWarp - 1 - lane;
-    out.make_room(S::kStage);
+    out.acquire(S::kStage);
 #pragma unroll 1
     for (int part = chunk % S::kStage; part >= 0; --part, --chunk) {
       float flows_below[S::kSteps] = {}, sums_below[S::kSteps] = {};
@@ -160,18 +161,18 @@ __device__ inline void go_back(
         const StreamItem& item = in.read();
         load_group(item.flows, true, flows_below);
         load_group(item.sums, true, sums_below);
-        in.leave();
+        in.release();
       }
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) sums.y[t] = window[part * S::kSteps + t];
       const SidePlace<S> place(strip, side.extent, chunk, lane);
       const bool leaves = chunk <= first_group;
-      StreamItem& to = pinned(out.place());
+      StreamItem& to = pinned(out.slot());
       const auto& cells = kept.chunks[part];
       // Loads from shared memory do not pass stores to it, so these are few.
       constexpr int kAtOnce = 4;
       float flows_on[kAtOnce], sums_on[kAtOnce];
-      sweep_robust_reversed<false, S>(
+      sweep_extended_reversed<false, S>(
           [&](int k, int t) { return cells[t][lane].rows[k]; }, side.extent, place, lane, -1, -1, flows_below, flow,
           [&](int k, int t, float e) { sums.cell(k, t, e); },
           [&](int t, float handed) {

@@ -27,7 +27,7 @@ constexpr int kCutThreads = 1024, kCutLanes = kCutThreads / 2 - 1;  // of a bloc
 
 // The states at the cut, of lanes of the table, counted through all strips.
 class StatesAtCut {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   static constexpr int kEntries = Snapshot<S>::kEntries;
   struct State {
     double m[kEntries];  // absolute
@@ -38,9 +38,9 @@ class StatesAtCut {
     State states[2][kCutLanes + 1];
   };
   const Extent& extent;
-  const MeetingMemory& memory;
+  const BidirectionalMemory& memory;
   const int64_t pair;
-  const MeetingSizes sizes;
+  const BidirectionalSizes sizes;
 
   // Nothing, where there is no such lane, or the side has no part of its strip.
   __device__ __forceinline__ void load(State& state, bool from_back, int lane) const {
@@ -66,12 +66,14 @@ class StatesAtCut {
   }
 
  public:
-  __device__ StatesAtCut(const Extent& extent_, const MeetingMemory& memory_, int64_t pair_)
+  __device__ StatesAtCut(const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_)
       : extent(extent_), memory(memory_), pair(pair_), sizes(extent_.n, extent_.m) {}
 
   __device__ int strips() const { return sizes.strips; }
   __device__ int lanes() const { return sizes.strips * kWarp; }
-  SOFTDTW_HD static int tiles_of(const MeetingSizes& sizes) { return (sizes.strips * kWarp + kCutLanes - 1) / kCutLanes; }
+  SOFTDTW_HD static int tiles_of(const BidirectionalSizes& sizes) {
+    return (sizes.strips * kWarp + kCutLanes - 1) / kCutLanes;
+  }
   __device__ int tiles() const { return tiles_of(sizes); }
 
   // Calls visit(lane, steps), by a whole block.

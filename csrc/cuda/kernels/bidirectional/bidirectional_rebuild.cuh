@@ -8,8 +8,8 @@
 namespace softdtw {
 
 // Enough to keep up with the warp that goes back, which takes a quarter of their time.
-constexpr int kMeetingRebuilders = 4;
-using MeetingStages = TeamStages<MeetingShape, kMeetingRebuilders>;
+constexpr int kBidirectionalRebuilders = 4;
+using BidirectionalStages = SpecialisedStages<BidirectionalShape, kBidirectionalRebuilders>;
 
 // Which stages are to be rebuilt. Whoever rebuilds takes a turn, for the next stage; the one who asks sees the turns in order.
 class StageQueue {
@@ -18,7 +18,7 @@ class StageQueue {
   Word word;     // turns taken, and the next stage from kFirst on
   int released;  // turns whose buffers are free again
   int limit;     // the last stage that is still needed
-  int stages[MeetingStages::kBuffers];
+  int stages[BidirectionalStages::kBuffers];
 
   __device__ __forceinline__ Word look() { return atomicAdd(&word, Word{0}); }
   __device__ __forceinline__ static unsigned next_of(Word seen) { return static_cast<unsigned>(seen); }
@@ -67,9 +67,9 @@ class StageQueue {
       }
     return {__shfl_sync(kAllLanes, number, 0), __shfl_sync(kAllLanes, stage, 0)};
   }
-  // Waits for a turn's buffer. Turns may be taken long before, when the phase of its gate does not tell yet.
-  __device__ __forceinline__ void await_buffer(const MeetingStages& buffers, int number, int lane) {
-    constexpr int kBuffers = MeetingStages::kBuffers;
+  // Waits for a turn's buffer. Turns may be taken long before, when the phase of its mbarrier does not tell yet.
+  __device__ __forceinline__ void await_buffer(const BidirectionalStages& buffers, int number, int lane) {
+    constexpr int kBuffers = BidirectionalStages::kBuffers;
     if (number < kBuffers) return;
     if (lane == 0)
       while (atomicAdd(&released, 0) + kBuffers <= number) __nanosleep(100);
@@ -85,8 +85,8 @@ class StageQueue {
   __device__ __forceinline__ int& held(int buffer) { return stages[buffer]; }
 
   // By the one who asks: frees a turn's buffer, as those of all before it have been.
-  __device__ __forceinline__ void release(MeetingStages& buffers, int number, int lane) {
-    buffers.used[number % MeetingStages::kBuffers].arrive();
+  __device__ __forceinline__ void release(BidirectionalStages& buffers, int number, int lane) {
+    buffers.used[number % BidirectionalStages::kBuffers].arrive();
     __syncwarp();
     if (lane == 0) atomicExch(&released, number + 1);
   }
@@ -110,16 +110,16 @@ class StageQueue {
 // Rebuilds stages of a strip, with other warps, until there are none any more.
 __device__ inline void rebuild_side(
     const Side& side, const SideMemory& saved, const Problem<float>& problem, int64_t pair, int index, int rebuilder,
-    MeetingStages& meeting_stages, StageQueue& stage_queue) {
-  using S = MeetingShape;
-  MeetingStages& stages = pinned(meeting_stages);
+    BidirectionalStages& bidirectional_stages, StageQueue& stage_queue) {
+  using S = BidirectionalShape;
+  BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);
   const int lane = threadIdx.x;
   const SideStrip around(side, index);
   const int above_groups = index > 0 ? side.groups(index - 1) : 0;
   const Edge<S> above_edge = saved.edge(pair, index - 1);
   const Recurrences<S> recurrences(problem, pair);
-  MeetingStages::Sources& sources = stages.sources[rebuilder];
+  BidirectionalStages::Sources& sources = stages.sources[rebuilder];
   SideTile tile = side.tile(problem, around.strip, pair);
   const auto fetch = [&](int stage, int slot_of_edges) {
     fetch_sources<S>(
@@ -139,7 +139,7 @@ __device__ inline void rebuild_side(
     const int buffer = own.number % stages.kBuffers;
     __pipeline_wait_prior(0);
     __syncwarp();
-    RobustState<S> state;
+    ExtendedState<S> state;
     if (own.stage > 0)
       state.load(sources.snapshot, lane);
     else

@@ -10,34 +10,34 @@ namespace softdtw {
 // The first item of a stream says with which group it begins, or that there is none (less than 0), any other one whether it is the
 // last one.
 struct alignas(16) StreamItem {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   float flows[S::kSteps], sums[S::kSteps];
   int word;
 };
-using Stream = Ring<StreamItem>;
+using Stream = Pipeline<StreamItem>;
 
 // The writing warp's end.
 class StreamWriter {
-  Stream& ring;
+  Stream& pipeline;
   const int lane;
   unsigned item = 0, room = Stream::kRoom;
 
  public:
-  __device__ explicit StreamWriter(Stream& stream) : ring(pinned(stream)), lane(threadIdx.x) {}
+  __device__ explicit StreamWriter(Stream& stream) : pipeline(pinned(stream)), lane(threadIdx.x) {}
   // Waits for room for so many items.
-  __device__ __forceinline__ void make_room(unsigned count) { ring.make_room(room, item + count); }
+  __device__ __forceinline__ void acquire(unsigned count) { pipeline.acquire(room, item + count); }
   // The item to be written, if there is room for it.
-  __device__ __forceinline__ StreamItem& place() { return ring.place(item); }
+  __device__ __forceinline__ StreamItem& slot() { return pipeline.slot(item); }
   // The same, for which it waits.
   __device__ __forceinline__ StreamItem& next() {
-    make_room(1);
-    return place();
+    acquire(1);
+    return slot();
   }
   // Hands it over, as one lane alone has written it.
   __device__ __forceinline__ void hand_over(int word, int writer = 0) {
     if (lane == writer) {
-      ring.place(item).word = word;
-      ring.fill(item);
+      pipeline.slot(item).word = word;
+      pipeline.commit(item);
     }
     ++item;
   }
@@ -50,28 +50,28 @@ class StreamWriter {
 
 // The reading warp's end. Groups are read in turn.
 class StreamReader {
-  Stream& ring;
+  Stream& pipeline;
   unsigned item = 0;
   int group = -1;
 
  public:
-  __device__ explicit StreamReader(Stream& stream) : ring(pinned(stream)) {}
+  __device__ explicit StreamReader(Stream& stream) : pipeline(pinned(stream)) {}
   __device__ __forceinline__ void begin() {
-    group = ring.await(item).word;
-    ring.leave(item++);
+    group = pipeline.wait(item).word;
+    pipeline.release(item++);
   }
   // The group to be read next; less than 0 after the last one.
   __device__ __forceinline__ int next_group() const { return group; }
-  __device__ __forceinline__ const StreamItem& read() const { return ring.await(item); }
-  __device__ __forceinline__ void leave() {
-    group = ring.items[item % Stream::kRoom].word != 0 ? -1 : group - 1;
-    ring.leave(item++);
+  __device__ __forceinline__ const StreamItem& read() const { return pipeline.wait(item); }
+  __device__ __forceinline__ void release() {
+    group = pipeline.items[item % Stream::kRoom].word != 0 ? -1 : group - 1;
+    pipeline.release(item++);
   }
 };
 
 // Between blocks: a row of groups in global memory, and a word of what is there of them.
 class StreamRow {
-  using S = MeetingShape;
+  using S = BidirectionalShape;
   static constexpr Progress kIsOver = 1u << 31;
   FlowSlot<S>* const row;
   Progress* const word;
@@ -87,14 +87,14 @@ class StreamRow {
   __device__ StreamRow(FlowSlot<S>* row_, Progress* word_) : row(row_), word(word_) {}
 
   // By a warp of the block that leaves them. Strips of other blocks use the row in turn.
-  __device__ void carry_out(Stream& ring, int lane) const {
-    const int first = ring.await(0).word;
-    ring.leave(0);
+  __device__ void carry_out(Stream& pipeline, int lane) const {
+    const int first = pipeline.wait(0).word;
+    pipeline.release(0);
     bool is_over = first < 0;
     if (lane == 0) publish<false>(word, word_of(first, 0, is_over));
     for (unsigned item = 1; !is_over;) {
       do {
-        const StreamItem& from = ring.await(item);
+        const StreamItem& from = pipeline.wait(item);
         is_over = from.word != 0;
         if (lane == 0) {
           FlowSlot<S>& to = row[first + 1 - static_cast<int>(item)];
@@ -104,14 +104,14 @@ class StreamRow {
           load_group(from.sums, true, four);
           store_group(to.sums, four);
         }
-        ring.leave(item++);
-      } while (!is_over && ring.is_filled(item));
+        pipeline.release(item++);
+      } while (!is_over && pipeline.is_filled(item));
       if (lane == 0) publish<false>(word, word_of(first, item - 1, is_over));
     }
   }
   // By a warp of the block that takes them.
-  __device__ void carry_in(Stream& ring, int lane) const {
-    StreamWriter out(ring);
+  __device__ void carry_in(Stream& pipeline, int lane) const {
+    StreamWriter out(pipeline);
     Progress seen = 0;
     if (lane == 0)
       while ((seen = look_at<false>(word)) == 0) __nanosleep(20);
@@ -148,10 +148,10 @@ class StreamRow {
 
 // Leaves a side's sums of dy, `add(column, sum)`.
 template <class Add>
-__device__ void add_sums(Stream& ring, int lane, const Side& side, Add&& add) {
-  using S = MeetingShape;
-  StreamReader in(ring);
-  for (in.begin(); in.next_group() >= 0; in.leave()) {
+__device__ void add_sums(Stream& pipeline, int lane, const Side& side, Add&& add) {
+  using S = BidirectionalShape;
+  StreamReader in(pipeline);
+  for (in.begin(); in.next_group() >= 0; in.release()) {
     const StreamItem& from = in.read();
     const int column = side.first_column + in.next_group() * S::kSteps + lane;
     if (lane < S::kSteps && column >= 0 && column < side.extent.m) add(column, from.sums[lane]);

@@ -1,5 +1,5 @@
 // The extended range's strips as kernels launch them. Where another engine tries every pair first, this one computes those that were
-// given up, in a second launch whose blocks look at the pair's verdict first.
+// given up, in a second launch whose blocks look at the pair's status first.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ namespace softdtw {
 
 // kFewPairs: latency is what counts.
 template <class S_, class Tile_, bool kFewPairs = false>
-struct RobustEngine {
+struct ExtendedRange {
   using S = S_;
   using Tile = Tile_;
   using T = typename S::Scalar;
@@ -27,45 +27,45 @@ struct RobustEngine {
   static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
-  static constexpr int kForwardBytes = 0, kBackwardBytes = RobustStage<S>::kBytes;  // of a warp's shared memory
+  static constexpr int kForwardBytes = 0, kBackwardBytes = ExtendedStage<S>::kBytes;  // of a warp's shared memory
 
   __device__ static void forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
-    robust_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, value);
+    extended_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, value);
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
       const Kept& saved, const Upwards& flows) {
-    robust_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
+    extended_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
   }
 };
 
-// What forward saves for backward in stencil: the verdicts, where engines come first that may give pairs up, and for every pair
+// What forward saves for backward in stencil: the statuses, where engines come first that may give pairs up, and for every pair
 // what its engine keeps.
 template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_verdicts;
+  bool has_statuses;
 
-  SavedLayout(const Problem<T>& problem_, const Plan& plan) : problem(problem_), has_verdicts(plan.gives_up_pairs()) {}
+  SavedLayout(const Problem<T>& problem_, const Plan& plan) : problem(problem_), has_statuses(plan.gives_up_pairs()) {}
 
-  int64_t verdict_bytes() const { return has_verdicts ? (problem.batch * sizeof(Verdict) + 255) / 256 * 256 : 0; }
+  int64_t status_bytes() const { return has_statuses ? (problem.batch * sizeof(PairStatus) + 255) / 256 * 256 : 0; }
   int64_t bytes_of_pair() const {
-    const int64_t robust = Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    return has_verdicts ? std::max(robust, LevelLayout(problem).template bytes_of_pair<T>()) : robust;
+    const int64_t extended = Saved<S>::bytes_of_pair(Sizes<S>(problem));
+    return has_statuses ? std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>()) : extended;
   }
-  int64_t bytes() const { return verdict_bytes() + problem.batch * bytes_of_pair(); }
+  int64_t bytes() const { return status_bytes() + problem.batch * bytes_of_pair(); }
   // What the engines keep; null, if there is no memory.
-  char* kept_memory(void* saved) const { return saved == nullptr ? nullptr : static_cast<char*>(saved) + verdict_bytes(); }
+  char* kept_memory(void* saved) const { return saved == nullptr ? nullptr : static_cast<char*>(saved) + status_bytes(); }
   // Of an engine; nothing, if there is no memory.
   template <class Engine>
   typename Engine::Kept kept(void* saved) const {
     using Kept = typename Engine::Kept;
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
-  // Pairs of the robust engine that are under way at once: after another engine, no more than fill the machine.
-  int64_t rows() const { return has_verdicts ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
+  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
+  int64_t rows() const { return has_statuses ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };

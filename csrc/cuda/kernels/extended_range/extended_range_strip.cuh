@@ -1,4 +1,4 @@
-// One warp sweeps one strip with the robust engine (extended_range.cuh), forward or back.
+// One warp sweeps one strip with the extended range (extended_range.cuh), forward or back.
 #pragma once
 
 #include "cuda/gradients/strip_gradient.cuh"
@@ -10,7 +10,7 @@ namespace softdtw {
 // What references of the row above exceed the lane's own by. Where there is no such row any number will do.
 template <class S>
 __device__ __forceinline__ double above_of(
-    const RobustTop<S>& top, const RobustState<S>& state, int lane, double lane_above) {
+    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
   return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
 }
 
@@ -30,7 +30,7 @@ constexpr int kMostAheadWarps = 4;  // of a block
 // Sums lag behind m (sweep_ahead), what neighbours wrote is fetched ahead of its use, and a chunk is published a little later,
 // when what the lane wrote has arrived, for which publishing waits.
 template <class S, class Tile, bool kIsAhead = false>
-__device__ void robust_forward_strip(
+__device__ void extended_forward_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved,
     typename S::Scalar* value) {
   using T = typename S::Scalar;
@@ -48,7 +48,7 @@ __device__ void robust_forward_strip(
   EdgeAhead<S, EdgeSlot<S>> edge_ahead(slots[kIsAhead ? threadIdx.y : 0]);
   const int above_groups = around.is_first ? 0 : min(around.above.groups(), chunks + around.above_offset);
 
-  RobustState<S> state;
+  ExtendedState<S> state;
   state.start(around.is_first && lane == 0);
   Width<S> width;
   double lane_above = 0;
@@ -59,7 +59,7 @@ __device__ void robust_forward_strip(
     tile.use(place);
     if (kIsAhead && chunk > 0 && lane == kWarp - 1) job.publish(progress_of(job.round, chunk), is_told(chunk, chunks));
     if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-    RobustTop<S> top;
+    ExtendedTop<S> top;
     const int group = chunk + around.above_offset;
     if (kIsAhead && group < above_groups && lane == 0) edge_ahead.take(above_edge, job.producer, group, above_groups, top);
     if (!kIsAhead && !around.is_first && group < around.above.groups() && lane == 0) {
@@ -95,7 +95,7 @@ __device__ void robust_forward_strip(
       return cell;
     };
     const auto column = [&](int t, auto bottom) {
-      if (writes) RobustTop<S>::write(out, t, bottom);
+      if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
     if constexpr (kIsAhead)
       sweep_chunk_ahead(
@@ -114,13 +114,13 @@ constexpr int kFewestToLeaveOut = 32;  // chunks of a strip
 
 // What backward keeps of a stage in shared memory: the weights.
 template <class S>
-struct RobustStage {
+struct ExtendedStage {
   using T = typename S::Scalar;
   static constexpr int kBytes = S::kStage * S::kSteps * S::kRows * kWarp * sizeof(Weights<T>);
 
   Weights<T>* const weights;
 
-  __device__ RobustStage(int warp, int lane)
+  __device__ ExtendedStage(int warp, int lane)
       : weights(reinterpret_cast<Weights<T>*>(stage_memory + warp * kBytes) + lane) {}
   __device__ __forceinline__ static int at(int part, int k, int t) {
     return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
@@ -131,7 +131,7 @@ struct RobustStage {
 // strip, since likely paths meet few of its columns. Nothing else makes E count there, but the pair's last cell. What is so left
 // out are less than 2^8 such flows a chunk: E anywhere is too small by less than 2^-29 in a table of 2^36 cells.
 template <class S, class Tile>
-__device__ void robust_backward_strip(
+__device__ void extended_backward_strip(
     const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
     const BackwardStrip& job, const Saved<S>& saved, const Flows<S>& flows) {
   using T = typename S::Scalar;
@@ -142,14 +142,14 @@ __device__ void robust_backward_strip(
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
   const Recurrences<S> recurrences(problem, job.pair);
-  const RobustStage<S> kept(threadIdx.y, lane);
+  const ExtendedStage<S> kept(threadIdx.y, lane);
 
   Tile tile(problem, extent, strip, job.pair, lane);
   const T scale = gradient_scale(problem, gradient, job.pair);
   SinkOf<S, Tile> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), scale,
       flows.carries_of(job.row, job.strip, problem.dim));
-  RobustFlow<S> flow;
+  ExtendedFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
   const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
@@ -179,7 +179,7 @@ __device__ void robust_backward_strip(
         __all_sync(kAllLanes, inflow(first_chunk, first_chunk + parts) < kLeftOut<T>)) {
       if (visited && !left_out) sink.put_away(Place<S>(strip, extent, first_chunk + parts, lane));
       left_out = true;
-      flow = RobustFlow<S>();
+      flow = ExtendedFlow<S>();
 #pragma unroll 1
       for (int chunk = first_chunk; chunk < first_chunk + parts; ++chunk) {
         sink.leave_out(Place<S>(strip, extent, chunk, lane));
@@ -194,7 +194,7 @@ __device__ void robust_backward_strip(
     if (left_out) sink.take_up(Place<S>(strip, extent, first_chunk + parts - 1, lane));
     left_out = false;
     tile.fetch(Place<S>(strip, extent, first_chunk, lane));
-    RobustState<S> state;
+    ExtendedState<S> state;
     if (stage > 0) {
       state.load(saved.stage(job.pair, job.strip, stage), lane);
       if (stage > 2) prefetch<S>(saved.stage(job.pair, job.strip, stage - 2), lane);
@@ -209,7 +209,7 @@ __device__ void robust_backward_strip(
       const Place<S> place(strip, extent, chunk, lane);
       tile.use(place);
       if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-      RobustTop<S> top;
+      ExtendedTop<S> top;
       const int group = chunk + around.above_offset;
       if (group < above_groups && lane == 0) top.read(above_edge, group, true);
       if (part == 0) {
@@ -254,9 +254,9 @@ __device__ void robust_backward_strip(
         if (leaves) out[t] = handed;
       };
       if (place.in_band && chunk != around.end_chunk)
-        sweep_robust_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
+        sweep_extended_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
       else
-        sweep_robust_reversed<true, S>(
+        sweep_extended_reversed<true, S>(
             weights, extent, place, lane, chunk == around.end_chunk && lane == around.end_lane ? around.end_row : -1,
             around.end_time % S::kSteps, below, flow, cell, column);
       sink.end(place, !visited);

@@ -3,7 +3,7 @@
 // Threads to work: a block of W warps has W consecutive strips of one pair. Its warps go on together, a chunk at a time, and meet
 // at a barrier after each; every strip is as many chunks behind the one above as it takes for the edge between them to be there. So
 // nobody looks for what another warp has done. Where a pair has more strips, it has several blocks, which take tickets
-// (tickets.cuh) and hand edges over as in tiled.cu: two more warps carry them between global memory and rings in shared memory
+// (tickets.cuh) and hand edges over as in tiled.cu: two more warps carry them between global memory and pipelines in shared memory
 // (pipeline.cuh), by which a block's first warp waits, and with it the others.
 //
 // A path is walked by one warp per pair, a gradient has a thread for every row of x and of y.
@@ -36,19 +36,19 @@ __device__ __forceinline__ void meet(int warps) {
 // What a block's warps share.
 template <class S>
 struct HardHandover {
-  HardEdge<S> edges[kMostWarps][2];  // of a strip, its groups in turn
-  Ring<HardEdge<S>> above, below;    // between blocks
+  HardEdge<S> edges[kMostWarps][2];    // of a strip, its groups in turn
+  Pipeline<HardEdge<S>> above, below;  // between blocks
 };
 
 // kHasGroups: a pair has several blocks.
 template <bool kPath, bool kHasGroups, class S, class Tile>
-__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 0))) hard_forward_kernel(
+__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps : 0))) hard_forward_kernel(
     const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
     HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups) {
   __shared__ HardHandover<S> shared_handover;
   __shared__ typename Tile::Memory memory[kMostWarps];
   HardHandover<S>& handover = pinned(shared_handover);
-  const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kCarriers : 0);
+  const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kHaloWarps : 0);
   Turn turn{blockIdx.x, 0};
   if constexpr (kHasGroups) {
     if (warp == 0) {
@@ -82,21 +82,21 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kCarriers : 
   const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
   const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
   HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
-  HardRings<S> rings{
+  HardPipelines<S> pipelines{
       has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
-  rings.start(sweep);
+  pipelines.start(sweep);
   for (int time = 0; time < stop; ++time) {
     const int chunk = time - start;
     if (chunk >= 0 && chunk < sweep.chunks) {
       const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][sweep.group_above(chunk) & 1];
       HardEdge<S>* below = &handover.edges[warp][sweep.own_group(chunk) & 1];
-      if constexpr (kHasGroups) rings.open(sweep, chunk, above, below);
+      if constexpr (kHasGroups) pipelines.open(sweep, chunk, above, below);
       sweep.sweep(chunk, *above, *below, table);
-      if constexpr (kHasGroups) rings.close(sweep, chunk, lane);
+      if constexpr (kHasGroups) pipelines.close(sweep, chunk, lane);
     }
     meet(warps);
   }
-  rings.finish(sweep);
+  pipelines.finish(sweep);
   sweep.finish(value, ends);
 }
 
@@ -199,7 +199,7 @@ struct Hard {
     if (!has_groups) {
       run(hard_forward_kernel<kPath, false, S, Tile>, 0);
     } else if constexpr (!kIsOneStrip) {
-      run(hard_forward_kernel<kPath, true, S, Tile>, kCarriers);
+      run(hard_forward_kernel<kPath, true, S, Tile>, kHaloWarps);
     }
     if constexpr (kPath)
       if (error == cudaSuccess)
@@ -221,7 +221,7 @@ template <typename T>
 int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
   const HardPlan plan = plan_of(problem, with_path);
   if constexpr (std::is_same_v<T, float>)
-    if (plan.sweep == HardSpecialization::kMultivariate) return HardProducts::scratch_bytes(problem, with_path);
+    if (plan.sweep == HardSpecialization::kMultivariate) return HardMultivariate::scratch_bytes(problem, with_path);
   return with_tile<T>(plan, [&](auto* tile) {
     using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
     return Kernels::layout(problem, Sizes<typename Kernels::S>(problem), with_path).total;
@@ -234,7 +234,7 @@ cudaError_t hard_forward(
   const HardPlan plan = plan_of(problem, spans != nullptr);
   if constexpr (std::is_same_v<T, float>)
     if (plan.sweep == HardSpecialization::kMultivariate)
-      return HardProducts::forward(problem, open_ends, value, spans, scratch, stream);
+      return HardMultivariate::forward(problem, open_ends, value, spans, scratch, stream);
   return with_tile<T>(plan, [&](auto* tile) {
     using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
     return Kernels::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);

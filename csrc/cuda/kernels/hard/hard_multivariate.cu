@@ -1,5 +1,5 @@
 // Hard DTW, (9), with costs that other warps compute as matrix products (multivariate_block.cuh). The strips' sweeps are those of
-// hard_strip.cuh, and hand edges to each other through rings.
+// hard_strip.cuh, and hand edges to each other through pipelines.
 #include "hard_multivariate.h"
 
 #include "cuda/costs/multivariate_tile.cuh"
@@ -9,29 +9,29 @@
 namespace softdtw {
 namespace {
 
-using S = ProductShape;
+using S = MultivariateShape;
 
-// A tile of hard_tile.cuh, whose costs come from a ring.
+// A tile of hard_tile.cuh, whose costs come from a pipeline.
 template <class Costs>
-struct HardProductTile : ProductTile<Costs, false> {
+struct HardMultivariateTile : MultivariateTile<Costs, false> {
   using Memory = Costs;
   struct Column {
-    const HardProductTile& tile;
+    const HardMultivariateTile& tile;
     const int t;
     __device__ __forceinline__ float add(int k, float best) const { return best + tile.cost(k, t); }
   };
 
-  __device__ HardProductTile(
+  __device__ HardMultivariateTile(
       const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane, Memory& costs)
-      : ProductTile<Costs, false>(strip, lane, costs) {}
+      : MultivariateTile<Costs, false>(strip, lane, costs) {}
   __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
 };
 
-// What product_forward() asks of a kind of DTW.
+// What multivariate_forward() asks of a kind of DTW.
 template <bool kPath>
-struct HardProductSweep {
+struct HardMultivariateSweep {
   using Edge = HardEdge<S>;
-  static constexpr bool kTakesPrices = false;
+  static constexpr bool kTakesSplitCosts = false;
   bool open_ends;
   float* value;
   HardRows<S> rows;
@@ -44,29 +44,29 @@ struct HardProductSweep {
   }
   template <class Costs>
   __device__ void sweep(
-      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Ring<Edge>& above,
-      Ring<Edge>& below, Costs& costs) const {
+      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Pipeline<Edge>& above,
+      Pipeline<Edge>& below, Costs& costs) const {
     const int lane = threadIdx.x;
-    HardSweep<kPath, S, HardProductTile<Costs>> sweep(problem, open_ends, extent, pair, index, lane, costs);
-    HardRings<S> rings{&pinned(above), &pinned(below)};
-    rings.start(sweep);
+    HardSweep<kPath, S, HardMultivariateTile<Costs>> sweep(problem, open_ends, extent, pair, index, lane, costs);
+    HardPipelines<S> pipelines{&pinned(above), &pinned(below)};
+    pipelines.start(sweep);
     for (int chunk = 0; chunk < sweep.chunks; ++chunk) {
       const Edge* from = above.items;
       Edge* to = below.items;
-      rings.open(sweep, chunk, from, to);
+      pipelines.open(sweep, chunk, from, to);
       sweep.sweep(chunk, *from, *to, table);
-      rings.close(sweep, chunk, lane);
+      pipelines.close(sweep, chunk, lane);
     }
-    rings.finish(sweep);
+    pipelines.finish(sweep);
     sweep.finish(value, ends);
   }
   __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Ring<Edge>& ring, const Progress* progress, int lane) const {
-    rows.carry_edge_in(extent, pair, first, ring, progress, lane);
+      const Extent& extent, int64_t pair, int first, Pipeline<Edge>& pipeline, const Progress* progress, int lane) const {
+    rows.carry_edge_in(extent, pair, first, pipeline, progress, lane);
   }
   __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Ring<Edge>& ring, Progress* progress, int lane) const {
-    rows.carry_edge_out(extent, pair, last, ring, progress, lane);
+      const Extent& extent, int64_t pair, int last, Pipeline<Edge>& pipeline, Progress* progress, int lane) const {
+    rows.carry_edge_out(extent, pair, last, pipeline, progress, lane);
   }
 };
 
@@ -85,23 +85,23 @@ struct Layout {
 
 }  // namespace
 
-int64_t HardProducts::scratch_bytes(const Problem<float>& problem, bool with_path) {
+int64_t HardMultivariate::scratch_bytes(const Problem<float>& problem, bool with_path) {
   return Layout(problem, Sizes<S>(problem), with_path).total;
 }
 
-cudaError_t HardProducts::forward(
+cudaError_t HardMultivariate::forward(
     const Problem<float>& problem, bool open_ends, float* value, Span* spans, void* scratch, cudaStream_t stream) {
   const Sizes<S> sizes(problem);
   const Layout at(problem, sizes, spans != nullptr);
   char* const memory = static_cast<char*>(scratch);
   const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(memory + at.edges), sizes.groups};
   if (spans == nullptr)
-    return launch_product_forward<false>(
-        problem, HardProductSweep<false>{open_ends, value, rows, {}, nullptr}, scratch, stream);
+    return launch_multivariate_forward<false>(
+        problem, HardMultivariateSweep<false>{open_ends, value, rows, {}, nullptr}, scratch, stream);
   const StepTable<S> table{reinterpret_cast<unsigned*>(memory + at.steps), sizes.strips, sizes.chunks};
   int* const ends = reinterpret_cast<int*>(memory + at.ends);
-  const cudaError_t error =
-      launch_product_forward<false>(problem, HardProductSweep<true>{open_ends, value, rows, table, ends}, scratch, stream);
+  const cudaError_t error = launch_multivariate_forward<false>(
+      problem, HardMultivariateSweep<true>{open_ends, value, rows, table, ends}, scratch, stream);
   if (error != cudaSuccess) return error;
   return launch_kernel(hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, table, ends, spans);
 }

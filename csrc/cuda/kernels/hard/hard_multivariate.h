@@ -7,7 +7,7 @@
 
 namespace softdtw {
 
-struct HardProducts {
+struct HardMultivariate {
   static int64_t scratch_bytes(const Problem<float>& problem, bool with_path);
   static cudaError_t forward(
       const Problem<float>& problem, bool open_ends, float* value, Span* spans, void* scratch, cudaStream_t stream);

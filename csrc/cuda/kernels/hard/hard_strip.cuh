@@ -27,7 +27,7 @@ struct alignas(16) HardEdge {
 };
 
 // A row of edges for every pair, which holds the last edge of each of its blocks in turn, and the warps that carry edges between it and
-// rings: of a block whose first strip is `first`, and of one whose last strip is `last`.
+// pipelines: of a block whose first strip is `first`, and of one whose last strip is `last`.
 template <class S>
 struct HardRows {
   HardEdge<S>* groups;
@@ -35,17 +35,18 @@ struct HardRows {
 
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) { return batch * sizes.groups * sizeof(HardEdge<S>); }
   __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Ring<HardEdge<S>>& ring, const Progress* progress, int lane) const {
+      const Extent& extent, int64_t pair, int first, Pipeline<HardEdge<S>>& pipeline, const Progress* progress,
+      int lane) const {
     const Strip<S> above(extent, first - 1);
     const HardEdge<S>* const from = groups + pair * length + above.first_column / S::kSteps;
-    carry_in(ring, above.groups(), progress, lane, [&](int group, HardEdge<S>& to) { copy(from[group], to, false); });
+    carry_in(pipeline, above.groups(), progress, lane, [&](int group, HardEdge<S>& to) { copy(from[group], to, false); });
   }
   __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Ring<HardEdge<S>>& ring, Progress* progress, int lane) const {
+      const Extent& extent, int64_t pair, int last, Pipeline<HardEdge<S>>& pipeline, Progress* progress, int lane) const {
     const Strip<S> strip(extent, last);
     HardEdge<S>* const to = groups + pair * length + strip.first_column / S::kSteps;
     carry_out(
-        ring, strip.groups(), progress, lane, [&](const HardEdge<S>& from, int group) { copy(from, to[group], true); });
+        pipeline, strip.groups(), progress, lane, [&](const HardEdge<S>& from, int group) { copy(from, to[group], true); });
   }
 
  private:
@@ -260,36 +261,36 @@ class HardSweep {
   }
 };
 
-// The rings that a strip takes the edge above from, and leaves its own in; null where it has none.
+// The pipelines that a strip takes the edge above from, and leaves its own in; null where it has none.
 template <class S>
-struct HardRings {
+struct HardPipelines {
   using Edge = HardEdge<S>;
-  Ring<Edge>*above, *below;
-  unsigned taken = 0, room = Ring<Edge>::kRoom;
+  Pipeline<Edge>*above, *below;
+  unsigned taken = 0, room = Pipeline<Edge>::kRoom;
 
   template <class Sweep>
   __device__ __forceinline__ void start(const Sweep& sweep) {
-    if (above != nullptr) above->skip(taken, min(sweep.groups_above(), sweep.group_above(0)));
+    if (above != nullptr) above->release_until(taken, min(sweep.groups_above(), sweep.group_above(0)));
   }
-  // Before a chunk: where it reads and writes, if that is in a ring.
+  // Before a chunk: where it reads and writes, if that is in a pipeline.
   template <class Sweep>
   __device__ __forceinline__ void open(const Sweep& sweep, int chunk, const Edge*& from, Edge*& to) {
-    if (above != nullptr && sweep.has_group_above(chunk)) from = &above->await(taken);
+    if (above != nullptr && sweep.has_group_above(chunk)) from = &above->wait(taken);
     const int own = sweep.own_group(chunk);
     if (below == nullptr || own < 0) return;
-    below->make_room(room, own + 1);
-    to = &below->place(own);
+    below->acquire(room, own + 1);
+    to = &below->slot(own);
   }
   // And after it.
   template <class Sweep>
   __device__ __forceinline__ void close(const Sweep& sweep, int chunk, int lane) {
-    if (above != nullptr && sweep.has_group_above(chunk)) above->leave(taken++);
+    if (above != nullptr && sweep.has_group_above(chunk)) above->release(taken++);
     const int own = sweep.own_group(chunk);
-    if (below != nullptr && own >= 0 && lane == kWarp - 1) below->fill(own);
+    if (below != nullptr && own >= 0 && lane == kWarp - 1) below->commit(own);
   }
   template <class Sweep>
   __device__ __forceinline__ void finish(const Sweep& sweep) {
-    if (above != nullptr) above->skip(taken, sweep.groups_above());
+    if (above != nullptr) above->release_until(taken, sweep.groups_above());
   }
 };
 

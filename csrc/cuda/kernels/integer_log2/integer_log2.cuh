@@ -1,14 +1,14 @@
-// The steep engine: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the level engine gives up,
+// Integer log2: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the linear domain gives up,
 // whose entries fall by hundreds of binary orders a cell. No band, no penalty.
 //
-// As in robust (extended_range.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
+// As in the extended range (extended_range.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
 // what rounding m loses goes to s. Of a cell with the predecessors d, u, l
 //     low = min(m_d, m_u, m_l),   m = fl(low + cost),   rest = low + cost - m,
 //     s = (s_d 2^(low - m_d) + s_u 2^(low - m_u) + s_l 2^(low - m_l)) 2^-rest.
 // All m are in [2^23, 2^24), where float32's last place is 1: every m is whole, and `rest` exact, at most 1/2 in size. And the
 // bits of two m, as integers, differ by what the m do: so the powers of two of the sum, whose exponents are whole, are put
 // together from bits, in two integer operations each, and 2^-rest is the cell's only exponential. Pairs are laid out as the
-// level engine's (warp_pair.cuh), without strips. m is relative to a whole number of the lane's own, its reference, which is
+// linear domain's (warp_pair.cuh), without strips. m is relative to a whole number of the lane's own, its reference, which is
 // renewed with every chunk, and every s is brought back to [1, 2) then. In between a number passes kSteps steps, which lead
 // through c columns and into the a-th lane below, a + c < kSteps: no more than kRows (a + 1) + c cells, each of which
 // multiplies it by at most 2^(1/2), over no more than C(kRows (a + 1) + c, c) 2^c paths. So s stays below 2^70, and above 2^-70.
@@ -29,30 +29,30 @@
 
 namespace softdtw {
 
-// The range of m. A renewal brings the lane's smallest m to kSteepFloor, or up to twice kMostOfS above it, the most that log2(s) is
+// The range of m. A renewal brings the lane's smallest m to kLog2Floor, or up to twice kMostOfS above it, the most that log2(s) is
 // before one, in size.
-constexpr float kSteepLeast = 8388608, kSteepMost = 12058624, kSteepFloor = 10485760, kMostOfS = 90;
+constexpr float kLog2Least = 8388608, kLog2Most = 12058624, kLog2Floor = 10485760, kMostOfS = 90;
 
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
-// [kSteepFloor, kSteepMost), s in [1, 2). An unreachable cell is beyond all others.
-struct SteepWords {
+// [kLog2Floor, kLog2Most), s in [1, 2). An unreachable cell is beyond all others.
+struct Log2Words {
   static constexpr int kCodes = 4;                          // of units: 1, 4, 16 and 64
   static constexpr float kMost = 65000, kFarthest = 65500;  // units: of an entry, of an unreachable cell
   static constexpr unsigned kRounder = 0x4b400000u;         // the bits of Whole<float>::rounder
   int code;
 
-  __device__ __forceinline__ static SteepWords of(float highest) {
-    const float span = highest - kSteepFloor;
+  __device__ __forceinline__ static Log2Words of(float highest) {
+    const float span = highest - kLog2Floor;
     return {(span >= kMost) + (span >= 4 * kMost) + (span >= 16 * kMost)};
   }
   // From the word that a lane's entries have beside them.
-  __device__ __forceinline__ static SteepWords of_word(int word) { return {word & (kCodes - 1)}; }
+  __device__ __forceinline__ static Log2Words of_word(int word) { return {word & (kCodes - 1)}; }
   __device__ __forceinline__ int reference_of(int word) const { return (word - code) / kCodes; }
   __device__ __forceinline__ float unit() const { return __uint_as_float((127u + 2 * code) << 23); }
   __device__ __forceinline__ float per_unit() const { return __uint_as_float((127u - 2 * code) << 23); }
 
   __device__ __forceinline__ int pack(const Entry<float>& entry) const {
-    const float m = fminf((entry.m - kSteepFloor) * per_unit(), kFarthest), shifted = m + Whole<float>::rounder;
+    const float m = fminf((entry.m - kLog2Floor) * per_unit(), kFarthest), shifted = m + Whole<float>::rounder;
     const float rest =
         DeviceMath<float>::fma(DeviceMath<float>::log2(entry.s), -per_unit(), m - (shifted - Whole<float>::rounder));
     const unsigned whole = static_cast<unsigned>(__float_as_int(shifted)) << 16;
@@ -64,19 +64,19 @@ struct SteepWords {
     const float whole = __uint_as_float(0x4b000000u | bits >> 16) - (8388608.0f + 2.0f);
     const float fraction = 1.0f - __uint_as_float(0x3f800000u | (bits & 0xffffu) << 7);
     return {
-        whole > kMost + 100 ? Unreachable<float>::value : DeviceMath<float>::fma(whole, unit(), kSteepFloor),
+        whole > kMost + 100 ? Unreachable<float>::value : DeviceMath<float>::fma(whole, unit(), kLog2Floor),
         DeviceMath<float>::exp2(fraction * unit())};
   }
 };
 
 // A cell: what its cost and the m of its predecessors say, and then its entry.
-struct SteepCell {
+struct Log2Cell {
   float m;
   Terms<float> terms;
 
   // The cost is in the unit of `scale`.
   __device__ __forceinline__
-  SteepCell(const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale) {
+  Log2Cell(const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale) {
     const float low = lowest_of(left.m, diag.m, up.m);
     m = DeviceMath<float>::fma(cost, scale, low);
     terms = {
@@ -93,19 +93,19 @@ struct SteepCell {
 
 // A lane between two columns.
 template <int kRows>
-struct SteepState {
+struct Log2State {
   Entry<float> left[kRows];  // its rows at the column it has just left
   Entry<float> diag;         // the row above them, one column before
-  int reference = -static_cast<int>(kSteepFloor);
-  float above = 0;                   // what the reference of the lane above exceeds its own by
-  float lowest_above = kSteepFloor;  // m from the lane above since the last renewal, or less
-  float highest = kSteepFloor;       // m of its rows before and after the last renewal, or more
+  int reference = -static_cast<int>(kLog2Floor);
+  float above = 0;                  // what the reference of the lane above exceeds its own by
+  float lowest_above = kLog2Floor;  // m from the lane above since the last renewal, or less
+  float highest = kLog2Floor;       // m of its rows before and after the last renewal, or more
   bool is_exact = true;
 
   __device__ __forceinline__ void start(bool is_first_lane) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = {Unreachable<float>::value, 1};
-    diag = {is_first_lane ? kSteepFloor : Unreachable<float>::value, 1};
+    diag = {is_first_lane ? kLog2Floor : Unreachable<float>::value, 1};
   }
   // A column, with y there. kMayEnter: the lane may be left of the table still, or enter it in this step, its `column` being 0; then
   // it takes over the reference of the lane above. `visit(k, cell, diag, up, left)` returns the entry.
@@ -121,8 +121,8 @@ struct SteepState {
     up.m += above;
     if (pair.is_top_lane()) up.m = Unreachable<float>::value;
     // Not if references differ by 2^24 or more, so that float32 holds what they differ by.
-    if (kMayEnter && up.m < kSteepFloor && up.m > 0) {
-      fall(up.m - kSteepFloor);
+    if (kMayEnter && up.m < kLog2Floor && up.m > 0) {
+      fall(up.m - kLog2Floor);
       up.m = handed + above;
     }
     lowest_above = fminf(lowest_above, up.m);
@@ -132,13 +132,13 @@ struct SteepState {
     for (int k = 0; k < kRows; ++k) {
       const Entry<float> own = left[k];
       const float difference = pair.x[k] - y;
-      up = visit(k, SteepCell(upper_left, up, own, difference * difference, pair.factor), upper_left, up, own);
+      up = visit(k, Log2Cell(upper_left, up, own, difference * difference, pair.factor), upper_left, up, own);
       if (kMayEnter && column < 0) up = {Unreachable<float>::value, 1};
       upper_left = own;
       left[k] = up;
     }
   }
-  // Brings s to [1, 2) and the lane's smallest m near kSteepFloor by a new reference, after a look at all of them.
+  // Brings s to [1, 2) and the lane's smallest m near kLog2Floor by a new reference, after a look at all of them.
   template <class Pair>
   __device__ __forceinline__ void renew(const Pair& pair) {
     float lowest = diag.m;
@@ -149,9 +149,9 @@ struct SteepState {
       highest = fmaxf(highest, left[k].m);
     }
     const bool has_entered = highest < Unreachable<float>::value / 2;  // with all of its rows
-    const float by = has_entered ? lowest - (kSteepFloor + kMostOfS) : 0;
-    highest = has_entered ? fmaxf(highest, highest - by) : kSteepFloor;
-    is_exact = is_exact && highest < kSteepMost && lowest_above >= kSteepLeast;
+    const float by = has_entered ? lowest - (kLog2Floor + kMostOfS) : 0;
+    highest = has_entered ? fmaxf(highest, highest - by) : kLog2Floor;
+    is_exact = is_exact && highest < kLog2Most && lowest_above >= kLog2Least;
     reference += static_cast<int>(by);
     // A float32's exponent as a float32, but for a constant.
     const float rest = by - (8388608.0f + 127.0f);
@@ -177,19 +177,19 @@ struct SteepState {
   template <class Pair>
   __device__ __forceinline__ void look_above(const Pair& pair) {
     above = static_cast<float>(pair.from_above(reference) - reference);
-    lowest_above = kSteepFloor;
+    lowest_above = kLog2Floor;
   }
-  // In the layout of LevelLayout::bytes_of_pair.
+  // In the layout of ShortPairLayout::bytes_of_pair.
   static constexpr int kWords = kRows + 2;
   __device__ __forceinline__ void keep(int* words, int lanes) const {
-    const SteepWords as = SteepWords::of(highest);
+    const Log2Words as = Log2Words::of(highest);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) words[k * lanes] = as.pack(left[k]);
     words[kRows * lanes] = as.pack(diag);
-    words[(kRows + 1) * lanes] = reference * SteepWords::kCodes + as.code;
+    words[(kRows + 1) * lanes] = reference * Log2Words::kCodes + as.code;
   }
   __device__ __forceinline__ void take_words(const int (&words)[kWords]) {
-    const SteepWords as = SteepWords::of_word(words[kRows + 1]);
+    const Log2Words as = Log2Words::of_word(words[kRows + 1]);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = as.unpack(words[k]);
     diag = as.unpack(words[kRows]);
@@ -198,6 +198,8 @@ struct SteepState {
 };
 
 // Whether lanes are still left of the table in a chunk, or have just entered it.
-__device__ __forceinline__ bool may_enter(int lanes, int chunk) { return (chunk - 1) * LevelLayout::kSteps < lanes - 1; }
+__device__ __forceinline__ bool may_enter(int lanes, int chunk) {
+  return (chunk - 1) * ShortPairLayout::kSteps < lanes - 1;
+}
 
 }  // namespace softdtw

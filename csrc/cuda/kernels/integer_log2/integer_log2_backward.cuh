@@ -1,4 +1,4 @@
-// One warp computes its pairs' gradients with the steep engine (integer_log2.cuh): chunk by chunk from the last one, the entries again
+// One warp computes its pairs' gradients with integer log2 (integer_log2.cuh): chunk by chunk from the last one, the entries again
 // from their snapshot, the shares that E flows back in into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
@@ -10,8 +10,8 @@ namespace softdtw {
 
 // A chunk's shares but for those of its last column, a lane's own. Dynamic shared memory, with the windows behind it.
 template <int kRows>
-struct SteepTable {
-  float4 shares[LevelLayout::kSteps - 1][kRows / 2][kWarp];  // of two rows: up, left
+struct Log2Table {
+  float4 shares[ShortPairLayout::kSteps - 1][kRows / 2][kWarp];  // of two rows: up, left
 
   __device__ __forceinline__ void store(int t, const Weights<float> (&weights)[kRows]) {
 #pragma unroll
@@ -30,7 +30,7 @@ struct SteepTable {
 
 // A lane between two columns of the reversed sweep: shares of E on their way.
 template <int kRows>
-struct SteepFlow {
+struct Log2Flow {
   float left[kRows] = {};  // to the rows at the coming column
   float diag[kRows] = {};  // to the rows above them, there
   float handed = 0;        // from the lane's first row to the lane above, at the column it has just left
@@ -63,7 +63,7 @@ struct SteepFlow {
 
 // At the table's edges no share, however small, may go where there is no cell.
 template <bool kMayEnter, int kRows, class Pair>
-__device__ __forceinline__ void steep_edges_of_table(const Pair& pair, int column, Weights<float> (&weights)[kRows]) {
+__device__ __forceinline__ void log2_edges_of_table(const Pair& pair, int column, Weights<float> (&weights)[kRows]) {
   if (kMayEnter && column == 0)
 #pragma unroll
     for (int k = 0; k < kRows; ++k) weights[k] = {1, 0};
@@ -71,12 +71,12 @@ __device__ __forceinline__ void steep_edges_of_table(const Pair& pair, int colum
 }
 
 template <int kRows>
-__device__ __forceinline__ void steep_sweep_back(
-    const LevelPair<float, kRows, false>& pair, SteepTable<kRows>& table, const int* kept, float scale, float* dx,
+__device__ __forceinline__ void log2_sweep_back(
+    const ShortPair<float, kRows, false>& pair, Log2Table<kRows>& table, const int* kept, float scale, float* dx,
     float* dy) {
-  using State = SteepState<kRows>;
-  constexpr int kSteps = LevelLayout::kSteps;
-  SteepFlow<kRows> flow;
+  using State = Log2State<kRows>;
+  constexpr int kSteps = ShortPairLayout::kSteps;
+  Log2Flow<kRows> flow;
   int words[State::kWords];
   const auto fetch = [&](int chunk) {
 #pragma unroll
@@ -95,10 +95,10 @@ __device__ __forceinline__ void steep_sweep_back(
     const auto rebuild = [&](int t, float y, auto is_careful) {
       const int column = chunk * kSteps + t - pair.lane;
       state.template step<is_careful()>(
-          pair, y, column, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+          pair, y, column, [&](int k, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
           });
-      steep_edges_of_table<is_careful()>(pair, column, weights);
+      log2_edges_of_table<is_careful()>(pair, column, weights);
       if (t < kSteps - 1) table.store(t, weights);
     };
     const auto step_back = [&](int t, float y, auto is_careful) {
@@ -131,20 +131,20 @@ __device__ __forceinline__ void steep_sweep_back(
 }
 
 template <int kRows>
-__device__ void steep_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
-    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
-  using Pair = LevelPair<float, kRows, false>;
-  using Table = SteepTable<kRows>;
+__device__ void log2_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const ShortPairLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const PairStatus* statuses) {
+  using Pair = ShortPair<float, kRows, false>;
+  using Table = Log2Table<kRows>;
   const bool exists = Pair::exists(problem, layout, first_pair);
-  const bool accepted = exists && verdicts[first_pair + threadIdx.x / layout.lanes] == Verdict::kSteep;
+  const bool accepted = exists && statuses[first_pair + threadIdx.x / layout.lanes] == PairStatus::kIntegerLog2;
   if (!__any_sync(kAllLanes, accepted)) return;
   Table& table = *reinterpret_cast<Table*>(memory);
   const Pair pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
   float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
   float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
   const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
-  steep_sweep_back(pair, table, kept, gradient_scale(problem, gradient, pair.pair), dx, dy);
+  log2_sweep_back(pair, table, kept, gradient_scale(problem, gradient, pair.pair), dx, dy);
 }
 
 }  // namespace softdtw

@@ -1,4 +1,4 @@
-// One warp computes its pairs' values with the steep engine (integer_log2.cuh).
+// One warp computes its pairs' values with integer log2 (integer_log2.cuh).
 #pragma once
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
@@ -6,39 +6,39 @@
 
 namespace softdtw {
 
-constexpr int kSteepChunksBetweenLooks = 8;
+constexpr int kLog2ChunksBetweenLooks = 8;
 constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 
 // Of the pairs that are `wanted`. Returns whether the lane's is taken.
 template <int kRows>
-__device__ bool steep_forward(
-    const Problem<float>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, float* memory, float* value,
-    char* saved, int64_t stride) {
-  using State = SteepState<kRows>;
-  constexpr int kSteps = LevelLayout::kSteps;
+__device__ bool log2_forward(
+    const Problem<float>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory,
+    float* value, char* saved, int64_t stride) {
+  using State = Log2State<kRows>;
+  constexpr int kSteps = ShortPairLayout::kSteps;
   if (!__any_sync(kAllLanes, wanted)) return false;
-  const LevelPair<float, kRows, false> pair(problem, layout, first_pair, wanted, memory);
+  const ShortPair<float, kRows, false> pair(problem, layout, first_pair, wanted, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   int* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
   // The lane's last row, step by step, where a window (window.cuh) may stand below it.
   float2* edge = nullptr;
-  if constexpr (kRows == LevelLayout::kMostRows)
+  if constexpr (kRows == ShortPairLayout::kMostRows)
     if (kept != nullptr && layout.keeps_edge<float>(pair.lane))
-      edge = reinterpret_cast<float2*>(kept - pair.lane + layout.edge<float>(pair.lane, LevelLayout::kEdgeWords));
+      edge = reinterpret_cast<float2*>(kept - pair.lane + layout.edge<float>(pair.lane, ShortPairLayout::kEdgeWords));
   State state;
   state.start(pair.is_first_lane());
   bool is_exact = true, has_value = false;
   Entry<float> last = {NAN, NAN};
   int last_reference = 0;
   ColumnsAhead<float, 1> columns(pair.window);
-  const auto entry = [](int, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+  const auto entry = [](int, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
     return cell.entry(diag, up, left);
   };
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * State::kWords * pair.lanes, pair.lanes);
     const auto step = [&](int t, auto may_enter) {
-      if (kRows == LevelLayout::kMostRows && edge != nullptr)
+      if (kRows == ShortPairLayout::kMostRows && edge != nullptr)
         *edge++ = make_float2(state.left[kRows - 1].m, state.left[kRows - 1].s);
       state.template step<may_enter()>(pair, columns.now, chunk * kSteps + t - pair.lane, entry);
       columns.move();
@@ -68,13 +68,13 @@ __device__ bool steep_forward(
     }
     state.renew(pair);
     if (chunk <= pair.end_chunk) is_exact = state.is_exact;
-    if (chunk % kSteepChunksBetweenLooks == kSteepChunksBetweenLooks - 1) {
+    if (chunk % kLog2ChunksBetweenLooks == kLog2ChunksBetweenLooks - 1) {
       const bool is_lost = pair.any_of_pair(!is_exact);
       if (!__any_sync(kAllLanes, pair.fits && chunk < pair.end_chunk && !is_lost)) break;
     }
   }
   const double exponent = last_reference + last.m - log2(static_cast<double>(last.s));
-  const bool accepted = pair.fits && has_value && last.m < kSteepMost && exponent < INFINITY &&
+  const bool accepted = pair.fits && has_value && last.m < kLog2Most && exponent < INFINITY &&
                         fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
   if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
   const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);

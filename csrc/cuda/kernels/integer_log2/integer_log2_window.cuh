@@ -1,4 +1,4 @@
-// One warp computes two pairs' gradients with the steep engine (integer_log2.cuh) in windows (window.cuh).
+// One warp computes two pairs' gradients with integer log2 (integer_log2.cuh) in windows (window.cuh).
 #pragma once
 
 #include "cuda/kernels/linear_domain/window.cuh"
@@ -9,13 +9,13 @@ namespace softdtw {
 // Of the pairs whose end_chunk is not below 0. Returns whether the lane's has been done. Not where a window stands below the table's
 // first row still when lanes enter the table: then references change between chunks.
 template <int kRows>
-__device__ __forceinline__ bool steep_window_back(
-    LevelWindow<kRows, false>& window, const LevelLayout& layout, SteepTable<kRows>& table, const int* kept, float scale,
+__device__ __forceinline__ bool log2_window_back(
+    PairWindow<kRows, false>& window, const ShortPairLayout& layout, Log2Table<kRows>& table, const int* kept, float scale,
     float* dx, float* dy) {
-  using Window = LevelWindow<kRows, false>;
-  using State = SteepState<kRows>;
-  constexpr int kSteps = LevelLayout::kSteps, kWords = State::kWords;
-  SteepFlow<kRows> flow;
+  using Window = PairWindow<kRows, false>;
+  using State = Log2State<kRows>;
+  constexpr int kSteps = ShortPairLayout::kSteps, kWords = State::kWords;
+  Log2Flow<kRows> flow;
   float lost = 0;
   int written = window.extent.m;  // columns of dy from which on they are
   int words[kWords], reference_word = 0;
@@ -29,7 +29,7 @@ __device__ __forceinline__ bool steep_window_back(
     if (window.first == 0) return;
     reference_word = __ldcs(from + (kWords - 1) * kWarp + window.first - 1);
     // The step of the chunk that is the lane's number in the window, of the row above the window.
-    const int* const edge = kept + layout.edge<float>(window.first - 1, LevelLayout::kEdgeWords);
+    const int* const edge = kept + layout.edge<float>(window.first - 1, ShortPairLayout::kEdgeWords);
     edge_entry = __ldcs(reinterpret_cast<const float2*>(edge) + chunk * kSteps + threadIdx.x % kSteps);
   };
   const auto leave_rows = [&] {
@@ -42,13 +42,13 @@ __device__ __forceinline__ bool steep_window_back(
   for (int chunk = window.chunks - 1; chunk >= 0; --chunk) {
     // Before its last chunk a shorter pair has had no numbers.
     if (chunk == window.end_chunk) {
-      flow = SteepFlow<kRows>();
+      flow = Log2Flow<kRows>();
       lost = 0;
     }
     const bool enters = may_enter(kWarp, chunk);
     if (enters && window.first > 0) lost = INFINITY;
     State state;
-    window.edge_reference = SteepWords::of_word(reference_word).reference_of(reference_word);
+    window.edge_reference = Log2Words::of_word(reference_word).reference_of(reference_word);
     state.start(window.is_top_lane() && chunk == 0);
     if (has_chunk(chunk)) state.take_words(words);
     state.look_above(window);
@@ -59,10 +59,10 @@ __device__ __forceinline__ bool steep_window_back(
       const int column = chunk * kSteps + t - window.lane, from = window.of_window(t);
       window.edge_entry = {__shfl_sync(kAllLanes, edges.x, from), __shfl_sync(kAllLanes, edges.y, from)};
       state.template step<is_careful()>(
-          window, y, column, [&](int k, const SteepCell& cell, const auto& diag, const auto& up, const auto& left) {
+          window, y, column, [&](int k, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
           });
-      steep_edges_of_table<is_careful()>(window, column, weights);
+      log2_edges_of_table<is_careful()>(window, column, weights);
       if (t < kSteps - 1) table.store(t, weights);
     };
     const bool ends_here = chunk == window.end_chunk && window.lane == window.end_lane;
@@ -101,7 +101,7 @@ __device__ __forceinline__ bool steep_window_back(
       written = min(written, chunk * kSteps - window.first);
       if (window.move(lanes)) {
         leave_rows();
-        flow = SteepFlow<kRows>();
+        flow = Log2Flow<kRows>();
         window.be_next_lane();
       }
       if (chunk > 0) fetch(chunk - 1);
@@ -116,13 +116,13 @@ __device__ __forceinline__ bool steep_window_back(
 
 // Returns the lanes of pairs that a window did not do.
 template <int kRows>
-__device__ unsigned steep_window_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
-    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
-  using Window = LevelWindow<kRows, false>;
-  using Table = SteepTable<kRows>;
+__device__ unsigned log2_window_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const ShortPairLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const PairStatus* statuses) {
+  using Window = PairWindow<kRows, false>;
+  using Table = Log2Table<kRows>;
   const int64_t own = first_pair + threadIdx.x / Window::kLanes, pair = min(own, problem.batch - 1);
-  const bool accepted = own < problem.batch && verdicts[pair] == Verdict::kSteep;
+  const bool accepted = own < problem.batch && statuses[pair] == PairStatus::kIntegerLog2;
   if (!__any_sync(kAllLanes, accepted)) return 0;
   bool done;
   {
@@ -131,13 +131,13 @@ __device__ unsigned steep_window_backward(
     float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair).data;
     float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair).data;
     const int* const kept = reinterpret_cast<const int*>(saved + pair * stride);
-    done = steep_window_back(window, layout, table, kept, gradient_scale(problem, gradient, pair), dx, dy);
+    done = log2_window_back(window, layout, table, kept, gradient_scale(problem, gradient, pair), dx, dy);
   }
   const unsigned failed = __ballot_sync(kAllLanes, accepted && !done);
   for (int i = 0; i < Window::kPairs; ++i) {
     if ((failed >> i * Window::kLanes & 1) == 0) continue;
     __syncwarp();
-    steep_backward<kRows>(problem, gradient, layout, first_pair + i, memory, saved, stride, verdicts);
+    log2_backward<kRows>(problem, gradient, layout, first_pair + i, memory, saved, stride, statuses);
   }
   return failed;
 }

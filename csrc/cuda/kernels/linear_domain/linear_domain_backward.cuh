@@ -1,4 +1,4 @@
-// One warp computes its pairs' gradients with the level engine (linear_domain.cuh): chunk by chunk from the last one, the entries again
+// One warp computes its pairs' gradients with the linear domain (linear_domain.cuh): chunk by chunk from the last one, the entries again
 // from their snapshot into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace softdtw {
 
 // A chunk's entries, a lane's own. Dynamic shared memory, with the windows behind it.
 template <typename T, int kRows>
-struct LevelTable {
-  using Numbers = LevelNumbers<T>;
+struct LinearTable {
+  using Numbers = LinearNumbers<T>;
   static constexpr int kPacked = Numbers::kPacked;
-  typename Numbers::Packed words[LevelLayout::kSteps][kRows / kPacked][kWarp];
+  typename Numbers::Packed words[ShortPairLayout::kSteps][kRows / kPacked][kWarp];
 
   __device__ __forceinline__ void store(int t, const double (&entries)[kRows]) {
 #pragma unroll
@@ -25,10 +25,10 @@ struct LevelTable {
   }
 };
 
-// A lane between two columns of the reversed sweep. A Pair (LevelPair or LevelWindow) has its rows' numbers x, and what the lanes
+// A lane between two columns of the reversed sweep. A Pair (ShortPair or PairWindow) has its rows' numbers x, and what the lanes
 // above and below have.
 template <typename T, int kRows>
-struct LevelFlow {
+struct LinearFlow {
   double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
   double diag = 0;           // that of the row below them, one column to the right
   T rows[kRows] = {};        // sums of E (x - y)
@@ -38,7 +38,7 @@ struct LevelFlow {
   // Otherwise -1. Returns the sum of its E.
   template <bool kMayEnd, class Weight, class Pair>
   __device__ __forceinline__ T step(
-      const Pair& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns, const double (&entries)[kRows],
+      const Pair& pair, LinearWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns, const double (&entries)[kRows],
       int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
     double down = pair.from_below(right[0]);
@@ -54,7 +54,7 @@ struct LevelFlow {
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
       right[k] = down = weight * b;
-      const T alignment = LevelNumbers<T>::product(entries[k], b);
+      const T alignment = LinearNumbers<T>::product(entries[k], b);
       mass += alignment;
       rows[k] = DeviceMath<T>::fma(alignment, difference, rows[k]);
       sum = DeviceMath<T>::fma(alignment, difference, sum);
@@ -65,19 +65,19 @@ struct LevelFlow {
 };
 
 template <class Weight, typename T, int kRows>
-__device__ __forceinline__ void level_sweep_back(
-    const LevelPair<T, kRows>& pair, LevelTable<T, kRows>& table, const typename LevelNumbers<T>::Word* kept,
+__device__ __forceinline__ void linear_sweep_back(
+    const ShortPair<T, kRows>& pair, LinearTable<T, kRows>& table, const typename LinearNumbers<T>::Word* kept,
     int words_a_chunk, T scale, T* dx, T* dy) {
-  constexpr int kSteps = LevelLayout::kSteps;
-  LevelFlow<T, kRows> flow;
-  typename LevelNumbers<T>::Word words[kRows + 1];
+  constexpr int kSteps = ShortPairLayout::kSteps;
+  LinearFlow<T, kRows> flow;
+  typename LinearNumbers<T>::Word words[kRows + 1];
   const auto fetch = [&](int chunk) {
 #pragma unroll
     for (int k = 0; k <= kRows; ++k) words[k] = __ldcs(kept + int64_t{chunk - 1} * words_a_chunk + k * pair.lanes);
   };
   if (pair.chunks > 1) fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
-    LevelState<T, kRows> state;
+    LinearState<T, kRows> state;
     if (chunk > 0)
       state.take(words);
     else
@@ -85,7 +85,7 @@ __device__ __forceinline__ void level_sweep_back(
     if (chunk > 1) fetch(chunk - 1);
     {
       ColumnsAhead<T, 1> columns(pair.window + chunk * kSteps);
-      LevelWeights<Weight> weights(pair, columns);
+      LinearWeights<Weight> weights(pair, columns);
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
         state.template step<false>(pair, weights, columns);
@@ -94,7 +94,7 @@ __device__ __forceinline__ void level_sweep_back(
       }
     }
     ColumnsAhead<T, -1> columns(pair.window + chunk * kSteps + kSteps - 1);
-    LevelWeights<Weight> weights(pair, columns);
+    LinearWeights<Weight> weights(pair, columns);
     const int end = pair.end_row >= 0 ? pair.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - pair.lane;
     const auto step_back = [&](int t, auto may_end) {
       double entries[kRows];
@@ -119,25 +119,25 @@ __device__ __forceinline__ void level_sweep_back(
 }
 
 template <typename T, int kRows>
-__device__ void level_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const LevelLayout& layout, int64_t first_pair, char* memory,
-    const char* saved, int64_t stride, const Verdict* verdicts) {
-  using Numbers = LevelNumbers<T>;
-  using Table = LevelTable<T, kRows>;
-  const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair);
-  const bool accepted = exists && verdicts[first_pair + threadIdx.x / layout.lanes] == Verdict::kAccepted;
+__device__ void linear_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, const ShortPairLayout& layout, int64_t first_pair, char* memory,
+    const char* saved, int64_t stride, const PairStatus* statuses) {
+  using Numbers = LinearNumbers<T>;
+  using Table = LinearTable<T, kRows>;
+  const bool exists = ShortPair<T, kRows>::exists(problem, layout, first_pair);
+  const bool accepted = exists && statuses[first_pair + threadIdx.x / layout.lanes] == PairStatus::kLinearDomain;
   if (!__any_sync(kAllLanes, accepted)) return;
   Table& table = *reinterpret_cast<Table*>(memory);
-  const LevelPair<T, kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<T*>(memory + sizeof(Table)));
+  const ShortPair<T, kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<T*>(memory + sizeof(Table)));
   T* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
   T* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
   const T scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
   const auto* const kept = reinterpret_cast<const typename Numbers::Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
   if (pair.all_shallow())
-    level_sweep_back<typename Numbers::Shallow>(pair, table, kept, words, scale, dx, dy);
+    linear_sweep_back<typename Numbers::Shallow>(pair, table, kept, words, scale, dx, dy);
   else
-    level_sweep_back<typename Numbers::Deep>(pair, table, kept, words, scale, dx, dy);
+    linear_sweep_back<typename Numbers::Deep>(pair, table, kept, words, scale, dx, dy);
 }
 
 }  // namespace softdtw

@@ -1,4 +1,4 @@
-// One warp computes its pairs' values with the level engine (linear_domain.cuh).
+// One warp computes its pairs' values with the linear domain (linear_domain.cuh).
 #pragma once
 
 #include "linear_domain_sweep.cuh"
@@ -14,7 +14,7 @@ constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 // grow. In rough series it grows evenly, so their end is foreseen; smooth ones often pay the most where they begin.
 template <typename T, int kRows>
 __device__ __forceinline__ bool is_promising(
-    const LevelPair<T, kRows>& pair, const LevelState<T, kRows>& state, int steps) {
+    const ShortPair<T, kRows>& pair, const LinearState<T, kRows>& state, int steps) {
   const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
   return used <= kTop - kLeast && (!pair.is_rough || (used - kSlack<T>)*all <= done * (kTop - kLeast));
@@ -23,35 +23,36 @@ __device__ __forceinline__ bool is_promising(
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is
 // kept, step by step, if it is.
 template <class Weight, bool kKeepsEdges, typename T, int kRows>
-__device__ __forceinline__ double level_sweep(
-    const LevelPair<T, kRows>& pair, typename LevelNumbers<T>::Word* kept, int words_a_chunk,
-    typename LevelNumbers<T>::Word* edge) {
-  LevelState<T, kRows> state;
+__device__ __forceinline__ double linear_sweep(
+    const ShortPair<T, kRows>& pair, typename LinearNumbers<T>::Word* kept, int words_a_chunk,
+    typename LinearNumbers<T>::Word* edge) {
+  LinearState<T, kRows> state;
   state.start(pair.is_first_lane());
   double last = 0;
   ColumnsAhead<T, 1> columns(pair.window);
-  LevelWeights<Weight> weights(pair, columns);
+  LinearWeights<Weight> weights(pair, columns);
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * words_a_chunk, pair.lanes);
     if (chunk % kChunksBetweenLooks == kChunksBetweenLooks - 1) {
-      const bool goes_on = pair.fits && chunk <= pair.end_chunk && is_promising(pair, state, chunk * LevelLayout::kSteps);
+      const bool goes_on =
+          pair.fits && chunk <= pair.end_chunk && is_promising(pair, state, chunk * ShortPairLayout::kSteps);
       if (!__any_sync(kAllLanes, goes_on)) break;
     }
     const auto step = [&] {
-      if (kKeepsEdges && edge != nullptr) *edge++ = LevelNumbers<T>::word(state.left[kRows - 1]);
+      if (kKeepsEdges && edge != nullptr) *edge++ = LinearNumbers<T>::word(state.left[kRows - 1]);
       state.template step<(kRows > 8)>(pair, weights, columns);
       columns.move();
     };
     if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
-      const int end = pair.end_row >= 0 ? pair.end_step - chunk * LevelLayout::kSteps : -1;
+      const int end = pair.end_row >= 0 ? pair.end_step - chunk * ShortPairLayout::kSteps : -1;
 #pragma unroll 1
-      for (int t = 0; t < LevelLayout::kSteps; ++t) {
+      for (int t = 0; t < ShortPairLayout::kSteps; ++t) {
         step();
         if (t == end) last = pick(state.left, pair.end_row);
       }
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
-      for (int t = 0; t < LevelLayout::kSteps; ++t) step();
+      for (int t = 0; t < ShortPairLayout::kSteps; ++t) step();
     }
   }
   return last;
@@ -59,13 +60,13 @@ __device__ __forceinline__ double level_sweep(
 
 // Returns whether the lane's pair is taken.
 template <typename T, int kRows>
-__device__ bool level_forward(
-    const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
+__device__ bool linear_forward(
+    const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
     int64_t stride) {
-  using Numbers = LevelNumbers<T>;
+  using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
-  const bool exists = LevelPair<T, kRows>::exists(problem, layout, first_pair);
-  const LevelPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
+  const bool exists = ShortPair<T, kRows>::exists(problem, layout, first_pair);
+  const ShortPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
@@ -74,11 +75,11 @@ __device__ bool level_forward(
       kept != nullptr && layout.keeps_edge<T>(pair.lane) ? kept - pair.lane + layout.edge<T>(pair.lane, 1) : nullptr;
   const auto sweep = [&](auto keeps_edges) {
     constexpr bool kKeepsEdges = decltype(keeps_edges)::value;
-    return pair.all_shallow() ? level_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)
-                              : level_sweep<typename Numbers::Deep, kKeepsEdges>(pair, kept, words, edge);
+    return pair.all_shallow() ? linear_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)
+                              : linear_sweep<typename Numbers::Deep, kKeepsEdges>(pair, kept, words, edge);
   };
   double last;
-  if constexpr (sizeof(T) == 4 && kRows == LevelLayout::kMostRows)
+  if constexpr (sizeof(T) == 4 && kRows == ShortPairLayout::kMostRows)
     last = saved != nullptr && layout.has_window<T>() ? sweep(std::true_type()) : sweep(std::false_type());
   else
     last = sweep(std::false_type());

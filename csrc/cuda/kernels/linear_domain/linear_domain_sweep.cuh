@@ -1,4 +1,4 @@
-// The level engine's sweep of a column (linear_domain.cuh), forward.
+// The linear domain's sweep of a column (linear_domain.cuh), forward.
 #pragma once
 
 #include "warp_pair.cuh"
@@ -23,13 +23,13 @@ struct ColumnsAhead {
 
 // The weights of the rows that come next, on their way: of as many as it takes to hide the exponential unit's latency.
 template <class Weight>
-struct LevelWeights {
+struct LinearWeights {
   static constexpr int kAhead = 4;
   Weight coming[kAhead];
 
   // In the order of a sweep down the rows (kOrder = 1) or up.
   template <class Pair, typename T, int kOrder>
-  __device__ __forceinline__ LevelWeights(const Pair& pair, const ColumnsAhead<T, kOrder>& columns) {
+  __device__ __forceinline__ LinearWeights(const Pair& pair, const ColumnsAhead<T, kOrder>& columns) {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int k = kOrder > 0 ? i : Pair::kRows - 1 - i;
@@ -50,8 +50,8 @@ struct LevelWeights {
 
 // A lane between two columns.
 template <typename T, int kRows>
-struct LevelState {
-  using Numbers = LevelNumbers<T>;
+struct LinearState {
+  using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
   double left[kRows];  // its rows at the column it has just left
   double diag;         // the row above them, one column before
@@ -71,7 +71,8 @@ struct LevelState {
   // kSavesOperands: the chain that runs down the rows is two operations a row instead of one, and they read less. That pays where
   // there are many warps to hide their latency.
   template <bool kSavesOperands, class Weight, class Pair>
-  __device__ __forceinline__ void step(const Pair& pair, LevelWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
+  __device__ __forceinline__ void step(
+      const Pair& pair, LinearWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
     double up = pair.from_above(left[kRows - 1]);
     double upper_left = diag;
     diag = up;
@@ -84,7 +85,7 @@ struct LevelState {
       left[k] = up = kSavesOperands ? weight * (others + up) : fma(weight, up, weight * others);
     }
   }
-  // In the layout of LevelLayout::bytes_of_pair.
+  // In the layout of ShortPairLayout::bytes_of_pair.
   __device__ __forceinline__ void keep(Word* words, int lanes) const {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) words[k * lanes] = Numbers::word(left[k]);

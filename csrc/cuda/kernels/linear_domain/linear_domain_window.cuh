@@ -1,4 +1,4 @@
-// One warp computes two pairs' gradients with the level engine (linear_domain.cuh) in windows (window.cuh).
+// One warp computes two pairs' gradients with the linear domain (linear_domain.cuh) in windows (window.cuh).
 #pragma once
 
 #include "linear_domain_backward.cuh"
@@ -8,13 +8,13 @@ namespace softdtw {
 
 // Of the pairs whose end_chunk is not below 0. Returns whether the lane's has been done.
 template <class Weight, int kRows>
-__device__ __forceinline__ bool level_window_back(
-    LevelWindow<kRows>& window, const LevelLayout& layout, LevelTable<float, kRows>& table, const int* kept, float scale,
-    float* dx, float* dy) {
-  using Window = LevelWindow<kRows>;
-  using Numbers = LevelNumbers<float>;
-  constexpr int kSteps = LevelLayout::kSteps, kWords = kRows + 1;
-  LevelFlow<float, kRows> flow;
+__device__ __forceinline__ bool linear_window_back(
+    PairWindow<kRows>& window, const ShortPairLayout& layout, LinearTable<float, kRows>& table, const int* kept,
+    float scale, float* dx, float* dy) {
+  using Window = PairWindow<kRows>;
+  using Numbers = LinearNumbers<float>;
+  constexpr int kSteps = ShortPairLayout::kSteps, kWords = kRows + 1;
+  LinearFlow<float, kRows> flow;
   float lost = 0;
   int written = window.extent.m;  // columns of dy from which on they are
   int words[kWords], edge_word;
@@ -36,7 +36,7 @@ __device__ __forceinline__ bool level_window_back(
   };
   fetch(window.chunks - 1);
   for (int chunk = window.chunks - 1; chunk >= 0; --chunk) {
-    LevelState<float, kRows> state;
+    LinearState<float, kRows> state;
     state.take(words);
     if (chunk == 0) state.start(window.lane == 0);
     const int edges = edge_word;
@@ -44,7 +44,7 @@ __device__ __forceinline__ bool level_window_back(
     if (chunk > 0) fetch(chunk - 1);
     {
       ColumnsAhead<float, 1> columns(window.window() + chunk * kSteps);
-      LevelWeights<Weight> weights(window, columns);
+      LinearWeights<Weight> weights(window, columns);
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
         window.edge = edge_at(t);
@@ -54,7 +54,7 @@ __device__ __forceinline__ bool level_window_back(
       }
     }
     ColumnsAhead<float, -1> columns(window.window() + chunk * kSteps + kSteps - 1);
-    LevelWeights<Weight> weights(window, columns);
+    LinearWeights<Weight> weights(window, columns);
     const bool ends_here = chunk == window.end_chunk && window.lane == window.end_lane;
     const int end = ends_here ? window.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - window.lane;
     const int end_row = (window.extent.n - 1) % kRows;
@@ -92,7 +92,7 @@ __device__ __forceinline__ bool level_window_back(
       written = min(written, chunk * kSteps - window.first);
       if (window.move(lanes)) {
         leave_rows();
-        flow = LevelFlow<float, kRows>();
+        flow = LinearFlow<float, kRows>();
         window.be_next_lane();
       }
       if (chunk > 0) fetch(chunk - 1);
@@ -107,14 +107,14 @@ __device__ __forceinline__ bool level_window_back(
 
 // Returns the lanes of pairs that a window did not do.
 template <int kRows>
-__device__ unsigned level_window_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const LevelLayout& layout, int64_t first_pair,
-    char* memory, const char* saved, int64_t stride, const Verdict* verdicts) {
-  using Window = LevelWindow<kRows>;
-  using Numbers = LevelNumbers<float>;
-  using Table = LevelTable<float, kRows>;
+__device__ unsigned linear_window_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const ShortPairLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const PairStatus* statuses) {
+  using Window = PairWindow<kRows>;
+  using Numbers = LinearNumbers<float>;
+  using Table = LinearTable<float, kRows>;
   const int64_t own = first_pair + threadIdx.x / Window::kLanes, pair = min(own, problem.batch - 1);
-  const bool accepted = own < problem.batch && verdicts[pair] == Verdict::kAccepted;
+  const bool accepted = own < problem.batch && statuses[pair] == PairStatus::kLinearDomain;
   if (!__any_sync(kAllLanes, accepted)) return 0;
   bool done;
   {
@@ -125,14 +125,14 @@ __device__ unsigned level_window_backward(
     const int* const kept = reinterpret_cast<const int*>(saved + pair * stride);
     const float scale = gradient_scale(problem, gradient, pair) / window.factor;
     const bool is_shallow = __all_sync(kAllLanes, window.deepest <= Numbers::Shallow::kDeepest);
-    done = is_shallow ? level_window_back<typename Numbers::Shallow>(window, layout, table, kept, scale, dx, dy)
-                      : level_window_back<typename Numbers::Deep>(window, layout, table, kept, scale, dx, dy);
+    done = is_shallow ? linear_window_back<typename Numbers::Shallow>(window, layout, table, kept, scale, dx, dy)
+                      : linear_window_back<typename Numbers::Deep>(window, layout, table, kept, scale, dx, dy);
   }
   const unsigned failed = __ballot_sync(kAllLanes, accepted && !done);
   for (int i = 0; i < Window::kPairs; ++i) {
     if ((failed >> i * Window::kLanes & 1) == 0) continue;
     __syncwarp();
-    level_backward<float, kRows>(problem, gradient, layout, first_pair + i, memory, saved, stride, verdicts);
+    linear_backward<float, kRows>(problem, gradient, layout, first_pair + i, memory, saved, stride, statuses);
   }
   return failed;
 }

@@ -1,4 +1,4 @@
-// A warp's pairs in the level engine (linear_domain.cuh), and a lane's part of its pair.
+// A warp's pairs in the linear domain (linear_domain.cuh), and a lane's part of its pair.
 //
 // A pair has `lanes` lanes of a warp, 8, 16 or 32; a lane owns K = kRows rows, all its columns, and is at column t - l in step
 // t, l being its number among the pair's lanes. So there are no strips, and several short pairs in a warp. Steps come in chunks
@@ -14,29 +14,29 @@
 namespace softdtw {
 
 // How pairs of a problem are laid out.
-struct LevelLayout {
+struct ShortPairLayout {
   static constexpr int kSteps = 8, kMostRows = kMostLaneRows;  // kMostRows: of a lane
   static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
   int lanes, rows;                  // of a pair, of a lane
   int chunks;                       // of a pair of the problem's full length
 
-  __host__ LevelLayout(int64_t n, int64_t m, int lanes_)
+  __host__ ShortPairLayout(int64_t n, int64_t m, int lanes_)
       : lanes(lanes_),
         rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
         chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps) {}
   template <typename T>
-  __host__ explicit LevelLayout(const Problem<T>& problem)
-      : LevelLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {}
+  __host__ explicit ShortPairLayout(const Problem<T>& problem)
+      : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {}
   __host__ int pairs() const { return kWarp / lanes; }  // of a warp
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
-  // steep engine may have to keep something beside them. And the rows above the places of a window (linear_domain_window.cuh).
+  // integer log2 may have to keep something beside them. And the rows above the places of a window (linear_domain_window.cuh).
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
     const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks * kEdgeWords : 0);
-    return words * sizeof(typename LevelNumbers<T>::Word);
+    return words * sizeof(typename LinearNumbers<T>::Word);
   }
   static constexpr int kWindow = 16, kWindowStep = 4;                             // lanes
-  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: steep's
+  static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: integer log2's
   template <typename T>
   __host__ __device__ bool has_window() const {
     return sizeof(T) == 4 && rows == kMostRows && lanes == kWarp;
@@ -64,15 +64,15 @@ struct LevelLayout {
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
-constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in the steep engine
+constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in integer log2
 constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
 
 // kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
 // squares of their differences have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled = true>
-struct LevelPair {
-  using Numbers = LevelNumbers<T>;
-  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
+struct ShortPair {
+  using Numbers = LinearNumbers<T>;
+  static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
@@ -85,7 +85,7 @@ struct LevelPair {
   bool is_rough;          // whether costs go on along any path as they begin, by how far neighbours in x are apart
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
-  __device__ LevelPair(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair, bool wanted, T* memory)
+  __device__ ShortPair(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, T* memory)
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(first_pair + threadIdx.x / layout.lanes, problem.batch - 1)),
@@ -139,7 +139,7 @@ struct LevelPair {
         (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest : deepest <= kDeepestUnscaled);
     __syncwarp();
   }
-  __device__ static bool exists(const Problem<T>& problem, const LevelLayout& layout, int64_t first_pair) {
+  __device__ static bool exists(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair) {
     return first_pair + threadIdx.x / layout.lanes < problem.batch;
   }
   // Whether shallow weights suffice for all of the warp's pairs.

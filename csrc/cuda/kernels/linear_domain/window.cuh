@@ -17,11 +17,11 @@ namespace softdtw {
 constexpr float kMostLeftBehind = 1.0f / (1 << 23);  // in a lane, of which there are 16
 constexpr float kMostLost = 1.0f / (1 << 21);        // out of a first row, of which there are four
 
-// kIsScaled: as of LevelPair.
+// kIsScaled: as of ShortPair.
 template <int kRows_, bool kIsScaled = true>
-struct LevelWindow {
-  static constexpr int kRows = kRows_, kSteps = LevelLayout::kSteps, kAhead = LevelLayout::kAhead;
-  static constexpr int kLanes = LevelLayout::kWindow, kStep = LevelLayout::kWindowStep, kPairs = kWarp / kLanes;
+struct PairWindow {
+  static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
+  static constexpr int kLanes = ShortPairLayout::kWindow, kStep = ShortPairLayout::kWindowStep, kPairs = kWarp / kLanes;
   const Problem<float>& problem;
   const int64_t pair;
   Extent extent;
@@ -29,13 +29,13 @@ struct LevelWindow {
   float* columns;   // of y, with what is read ahead at either end
   int first, lane;  // of the pair
   int end_lane, end_step, end_chunk, chunks;
-  // What the row above the window has: level's, and steep's with their reference.
+  // What the row above the window has: of the linear domain, or of integer log2 with their reference.
   double edge = 0;
   Entry<float> edge_entry = {0, 1};
   int edge_reference = 0;
 
-  __device__ LevelWindow(
-      const Problem<float>& problem_, const LevelLayout& layout, int64_t pair_, bool wanted, float* memory)
+  __device__ PairWindow(
+      const Problem<float>& problem_, const ShortPairLayout& layout, int64_t pair_, bool wanted, float* memory)
       : problem(problem_), pair(pair_), extent(problem.extent(pair)) {
     if (!extent.valid()) extent.n = extent.m = 1;
     end_lane = (extent.n - 1) / kRows;
@@ -100,7 +100,7 @@ struct LevelWindow {
     read_rows();
   }
   __device__ __forceinline__ int of_window(int i) const { return (threadIdx.x & ~(kLanes - 1)) | (i & (kLanes - 1)); }
-  // As LevelPair has them.
+  // As ShortPair has them.
   __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }
   __device__ __forceinline__ double from_above(double a) const {
     const double above = shuffle_from(a, of_window(threadIdx.x - 1));

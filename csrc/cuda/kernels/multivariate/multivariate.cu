@@ -2,10 +2,10 @@
 // stencil and tiled alike.
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
-// what another could do meanwhile. Forward: one sweeps, as the robust engine does (multivariate_forward.cuh), and two compute costs
+// what another could do meanwhile. Forward: one sweeps, as the extended range does (multivariate_forward.cuh), and two compute costs
 // ahead of it (multivariate_costs.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (multivariate_rebuild.cuh),
 // one sweeps back (multivariate_reverse.cuh), for which another looks for what comes from the strip below (multivariate_flows.cuh), and two
-// or six turn E into gradients behind it (multivariate_gradient.cuh). Neither costs nor E leave the chip: they stand in rings in shared
+// or six turn E into gradients behind it (multivariate_gradient.cuh). Neither costs nor E leave the chip: they stand in pipelines in shared
 // memory (multivariate_channel.cuh). Series and gradients are read and written vector by vector, D numbers in a row.
 //
 // The forward kernel is multivariate_block.cuh's; few pairs of a few dimensions go forward in tiled's teams instead (tiled.cu), which
@@ -25,22 +25,22 @@
 namespace softdtw {
 namespace {
 
-using S = ProductShape;
+using S = MultivariateShape;
 
 // Of a block in backward: what each of its warps does. Every fourth one has the same scheduler, so these are apart: those that
 // have the most to do, and the sweep, which all strips above wait for. Those that do the same are together, also with
 // the multiprocessor's other block, since their instructions are cached once.
 template <bool kFew>
 struct BackwardBlock {
-  using Warps = ProductWarps<kFew>;
+  using Warps = MultivariateWarps<kFew>;
   static constexpr int kWarps = 2 + Warps::kRebuilders + Warps::kCosts + Warps::kGradients;
   static constexpr int kBlocks = kFew ? 2 : 1;  // of a multiprocessor
-  enum Role { kSweep, kRebuild, kCosts, kCarry, kRows, kColumns };
+  enum Role { kSweep, kRebuild, kCosts, kHalo, kRows, kColumns };
   Role role;
   int number;  // among those of the role
 
   //   kSweep     kRebuild 0   kRebuild 1   kCosts 0
-  //   kCarry     kRows 0      kColumns 0   kCosts 1
+  //   kHalo     kRows 0      kColumns 0   kCosts 1
   //   kColumns 3 kRows 1      kColumns 1   kColumns 2
   __device__ explicit BackwardBlock(int warp) {
     // A digit a warp, from the right.
@@ -51,10 +51,10 @@ struct BackwardBlock {
 };
 static_assert(BackwardBlock<true>::kWarps == 8 && BackwardBlock<false>::kWarps == 12);
 
-// What product_forward() does for soft-DTW.
-struct ProductSweep {
+// What multivariate_forward() does for soft-DTW.
+struct MultivariateSweep {
   using Edge = EdgeSlot<S>;
-  static constexpr bool kTakesPrices = true;
+  static constexpr bool kTakesSplitCosts = true;
   float* value;
   Saved<S> saved;
   Edges<S> edges;
@@ -63,17 +63,17 @@ struct ProductSweep {
   __device__ void spoil(int64_t pair) const { invalid_forward(value, pair); }
   template <class Costs>
   __device__ void sweep(
-      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Ring<Edge>& above,
-      Ring<Edge>& below, Costs& costs) const {
-    product_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
+      const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Pipeline<Edge>& above,
+      Pipeline<Edge>& below, Costs& costs) const {
+    multivariate_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
   }
   __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Ring<Edge>& ring, const Progress* progress, int lane) const {
-    softdtw::carry_edge_in(edges, extent, pair, first, ring, progress, lane);
+      const Extent& extent, int64_t pair, int first, Pipeline<Edge>& pipeline, const Progress* progress, int lane) const {
+    softdtw::carry_edge_in(edges, extent, pair, first, pipeline, progress, lane);
   }
   __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Ring<Edge>& ring, Progress* progress, int lane) const {
-    softdtw::carry_edge_out(edges, extent, pair, last, ring, progress, lane);
+      const Extent& extent, int64_t pair, int last, Pipeline<Edge>& pipeline, Progress* progress, int lane) const {
+    softdtw::carry_edge_out(edges, extent, pair, last, pipeline, progress, lane);
   }
 };
 
@@ -93,10 +93,10 @@ __device__ __forceinline__ View<float> other_table(const Problem<float>& problem
 }
 
 template <bool kFew, bool kFours>
-__global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) product_backward(
+__global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, int held_blocks) {
-  using Warps = ProductWarps<kFew>;
+  using Warps = MultivariateWarps<kFew>;
   using Channel = BackwardChannel<kFew>;
   __shared__ FlowItems flow_items;
   Channel& channel = pinned(Channel::own());
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   const auto role = own.role;
   const int number = own.number;
   if (role == Block::kSweep) return reverse_strip(extent, around, pair, index, flows, items, channel);
-  if (role == Block::kCarry) return carry_flows_in(flows, around, pair, index, chunks_of<true>(around, true) - 1, items);
+  if (role == Block::kHalo) return carry_flows_in(flows, around, pair, index, chunks_of<true>(around, true) - 1, items);
   if (role == Block::kRebuild)
     return channel.for_each_run(
         [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, number, last_chunk, channel); });
@@ -147,28 +147,29 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     });
   }
 
-  auto& ring = channel.alignment;
+  auto& pipeline = channel.alignment;
   const auto add_all = [&](auto&& sums) {
     channel.started.wait(0);
     const int top = channel.first_batch;
     for (int batch = top; batch >= 0; --batch) {
       const int slot = Channel::Alignment::slot(batch);
       sums.prepare(batch);
-      ring.filled[slot].wait((top - batch) / Channel::Alignment::kBatches);
+      pipeline.filled[slot].wait((top - batch) / Channel::Alignment::kBatches);
       if (channel.alignment_ends[slot]) break;
       sums.add(batch);
-      ring.released[slot].arrive();
+      pipeline.released[slot].arrive();
     }
     sums.finish();
   };
-  if (role == Block::kRows) return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, number));
+  if (role == Block::kRows)
+    return add_all(RowGradients<kFew>(problem, gradient, extent, around.strip, pair, pipeline, number));
   GradientChain chain;
   chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
   if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
   chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
   View<float> dy = gradient.y;
   if (dy.data != nullptr) dy = above % kGradientTables == 0 ? dy.pair(pair) : other_table(problem, other_dy).pair(pair);
-  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, ring, dy, chain, number));
+  add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
 }
 
 // dy and the strips' other table of it, both without gaps, as new_series_gradient() makes them.
@@ -184,7 +185,7 @@ __global__ void add_tables(float* dy, const float* other, int64_t count) {
 }
 
 // Of a pair in backward: of all warps that add to dy.
-int64_t words_of(const Sizes<S>& sizes) { return sizes.strips * ProductWarps<false>::kColumns; }
+int64_t words_of(const Sizes<S>& sizes) { return sizes.strips * MultivariateWarps<false>::kColumns; }
 // Of the other table of dy.
 int64_t table_bytes(const Problem<float>& problem) {
   return Sizes<S>(problem).strips > 1 ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
@@ -214,7 +215,7 @@ struct Multivariate {
     const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
     char* const row = static_cast<char*>(scratch) + padded(Tickets::bytes(problem.batch, sizes.strips));
     const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
-    return launch_product_forward<true>(problem, ProductSweep{value, kept, edges}, scratch, stream);
+    return launch_multivariate_forward<true>(problem, MultivariateSweep{value, kept, edges}, scratch, stream);
   }
 
   static cudaError_t backward(
@@ -228,10 +229,10 @@ struct Multivariate {
     const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
     char* const flows = static_cast<char*>(scratch) + bytes;
     float* const other_dy = reinterpret_cast<float*>(flows + flow_bytes);
-    error = with_product_kernel<true>(problem, [&](auto few, auto fours) {
+    error = with_multivariate_kernel<true>(problem, [&](auto few, auto fours) {
       constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
-      return launch_products(
-          product_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+      return launch_multivariate(
+          multivariate_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
           BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient, kept,
           FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
     });

@@ -3,11 +3,11 @@
 // warps that carry edges between blocks.
 //
 // A Sweep has, as a parameter of the kernel,
-//     Edge                                     a group of a strip's last row, as rings hand it over
-//     kTakesPrices                             whether costs may come priced, which is faster
+//     Edge                                     a group of a strip's last row, as pipelines hand it over
+//     kTakesSplitCosts                             whether costs may come split, which is faster
 //     keeps()                                  whether the last strip is swept to its end
 //     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
-//     carry_edge_in(...), carry_edge_out(...)  what carriers do
+//     carry_edge_in(...), carry_edge_out(...)  what halo warps do
 //     spoil(pair)                              for a pair that cannot be computed
 #pragma once
 
@@ -22,20 +22,20 @@
 namespace softdtw {
 
 // Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
-// multiprocessors. kPrices: costs come priced, which takes so much memory that the block is alone, too, and pays with more blocks as
+// multiprocessors. kSplits: costs come split, which takes so much memory that the block is alone, too, and pays with more blocks as
 // well where costs take longer than the sweeps.
-template <bool kFew_, bool kLonely, bool kPrices = false>
+template <bool kFew_, bool kLonely, bool kSplits = false>
 struct ForwardBlock {
   static constexpr bool kFew = kFew_;
-  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kPrices ? 4 : 2;
+  static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kSplits ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
   // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
-  using Costs = CostRing<kFew, kCosts, std::conditional_t<kPrices, Entry<float>, float>, 8, 1>;
+  using Costs = CostPipeline<kFew, kCosts, std::conditional_t<kSplits, Entry<float>, float>, 8, 1>;
 
   static constexpr int kSchedulers = 4;
-  static constexpr int warps(int strips) { return (kFew ? strips : kStrips) * (1 + kCosts) + kCarriers; }
+  static constexpr int warps(int strips) { return (kFew ? strips : kStrips) * (1 + kCosts) + kHaloWarps; }
 
-  enum Role { kSweep, kCost, kCarryIn, kCarryOut };
+  enum Role { kSweep, kCost, kHaloIn, kHaloOut };
   Role role;
   int own, number = 0;  // which of the block's strips; among the warps that compute its costs
 
@@ -46,27 +46,27 @@ struct ForwardBlock {
   __device__ ForwardBlock(int warp, int strips) : own(warp % (kFew ? strips : kStrips)) {
     if (!kFew && kCosts == 2) {
       const int line = warp / kSchedulers, place = warp % kSchedulers;
-      role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kCarryIn : kCarryOut;
+      role = place >= kStrips ? kCost : line == 0 ? kSweep : place == 0 ? kHaloIn : kHaloOut;
       number = line;
     } else {
       const int most = kFew ? strips : kStrips, line = warp / most;
-      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == most * (1 + kCosts) ? kCarryIn : kCarryOut;
+      role = line == 0 ? kSweep : line <= kCosts ? kCost : warp == most * (1 + kCosts) ? kHaloIn : kHaloOut;
       number = line - 1;
     }
   }
 };
 
 template <class Sweep, class Block, bool kFours>
-__global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) product_forward(
+__global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
     int block_strips, int held_blocks) {
-  using S = ProductShape;
+  using S = MultivariateShape;
   using Costs = typename Block::Costs;
-  __shared__ Ring<typename Sweep::Edge> rings[Block::kStrips + 1];
-  Costs* const costs_rings = reinterpret_cast<Costs*>(stage_memory);
+  __shared__ Pipeline<typename Sweep::Edge> pipelines[Block::kStrips + 1];
+  Costs* const costs_pipelines = reinterpret_cast<Costs*>(stage_memory);
   const int lane = threadIdx.x, warp = threadIdx.y;
-  if (warp <= block_strips) rings[warp].start(lane);
-  if (warp < block_strips) costs_rings[warp].start_once(lane);
+  if (warp <= block_strips) pipelines[warp].start(lane);
+  if (warp < block_strips) costs_pipelines[warp].start_once(lane);
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
@@ -79,12 +79,12 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
   if (block.role == Block::kSweep || block.role == Block::kCost) {
     const int own = block.own, index = first + own;
     if (own >= block_strips || index >= strips) return;
-    Costs& costs_ring = costs_rings[own];
+    Costs& costs_pipeline = costs_pipelines[own];
     if (block.role == Block::kSweep)
-      return sweep.sweep(problem, extent, pair, index, own, rings[own], rings[own + 1], costs_ring);
+      return sweep.sweep(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     const Surroundings<S> around(extent, index);
-    const HeldRows held(costs_rings + block_strips, own, held_blocks);
-    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_ring, block.number, held);
+    const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
+    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_pipeline, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
     // The warps' first batches; with many dimensions those left of the first column have been cleared.
     const int begin = Block::kFew ? -kEarlyBatches : block.number;
@@ -92,15 +92,15 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
       // The chunk that left the slot's last batch behind.
       const int behind = batch - Costs::kBatches + kEarlyBatches;
-      if (behind >= 0) costs_ring.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
+      if (behind >= 0) costs_pipeline.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
       costs.fill(batch, batch + costs.kStride);
-      if (batch >= 0) costs_ring.filled[Costs::slot(batch)].arrive();
+      if (batch >= 0) costs_pipeline.filled[Costs::slot(batch)].arrive();
     }
-  } else if (block.role == Block::kCarryIn) {
+  } else if (block.role == Block::kHaloIn) {
     if (first == 0 || first >= strips) return;
-    sweep.carry_edge_in(extent, pair, first, rings[0], words + group - 1, lane);
+    sweep.carry_edge_in(extent, pair, first, pipelines[0], words + group - 1, lane);
   } else if (end < strips) {
-    sweep.carry_edge_out(extent, pair, end - 1, rings[block_strips], words + group, lane);
+    sweep.carry_edge_out(extent, pair, end - 1, pipelines[block_strips], words + group, lane);
   }
 }
 
@@ -110,11 +110,13 @@ int strips_of_block(int64_t strips) {
   const int most = strips_of_block(current_device(), sizeof(typename Block::Costs), 10 * 1024, Block::kStrips);
   return static_cast<int>(std::min<int64_t>(most, strips));
 }
-inline int64_t product_groups(const Sizes<ProductShape>& sizes, int strips) { return (sizes.strips + strips - 1) / strips; }
+inline int64_t multivariate_groups(const Sizes<MultivariateShape>& sizes, int strips) {
+  return (sizes.strips + strips - 1) / strips;
+}
 
 // Calls launch(kFew, kFours), which are types. kMayBeFew: problems of few dimensions are among those that come.
 template <bool kMayBeFew, class Launch>
-cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) {
+cudaError_t with_multivariate_kernel(const Problem<float>& problem, Launch&& launch) {
   using Yes = std::true_type;
   using No = std::false_type;
   if constexpr (kMayBeFew)
@@ -126,7 +128,7 @@ cudaError_t with_product_kernel(const Problem<float>& problem, Launch&& launch) 
 // `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
 // many.
 template <class Kernel, class... Arguments>
-cudaError_t launch_products(
+cudaError_t launch_multivariate(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
     const Arguments&... arguments) {
   constexpr int kReservedBytes = 1024;  // of every block
@@ -153,26 +155,27 @@ cudaError_t launch_products(
 
 // `scratch`: for the tickets, as many as there are strips.
 template <bool kMayBeFew, class Sweep>
-cudaError_t launch_product_forward(const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
-  const Sizes<ProductShape> sizes(problem);
+cudaError_t launch_multivariate_forward(
+    const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
+  const Sizes<MultivariateShape> sizes(problem);
   const auto launch_blocks = [&](auto block, auto fours) {
     using Block = std::remove_pointer_t<decltype(block)>;
     const int strips = strips_of_block<Block>(sizes.strips);
-    const int64_t groups = product_groups(sizes, strips);
+    const int64_t groups = multivariate_groups(sizes, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
-    return launch_products(
-        product_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
-        strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
+    return launch_multivariate(
+        multivariate_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks,
+        Block::warps(strips), strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
         Tickets(scratch, problem.batch, groups), groups, strips);
   };
-  return with_product_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
+  return with_multivariate_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
     constexpr bool kFew = decltype(few)::value;
     if constexpr (!kFew) {
-      using Lonely = ForwardBlock<kFew, true, Sweep::kTakesPrices>;
+      using Lonely = ForwardBlock<kFew, true, Sweep::kTakesSplitCosts>;
       const int strips = strips_of_block<Lonely>(Lonely::kStrips);
-      const bool all_fit = product_groups(sizes, strips) * problem.batch <= current_device().processors;
-      const bool holds_all = Sweep::kTakesPrices && strips == Lonely::kStrips;
+      const bool all_fit = multivariate_groups(sizes, strips) * problem.batch <= current_device().processors;
+      const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
       if (block_is_alone(call_of(problem, false), all_fit, holds_all))
         return launch_blocks(static_cast<Lonely*>(nullptr), fours);
     }

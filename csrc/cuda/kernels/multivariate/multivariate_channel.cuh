@@ -1,5 +1,5 @@
-// What the warps of a strip (multivariate.cu) share: rings of the strip's columns in shared memory, of costs and, in backward, of E,
-// and the gates through which each warp learns how far the others are.
+// What the warps of a strip (multivariate.cu) share: pipelines of the strip's columns in shared memory, of costs and, in backward, of E,
+// and the mbarriers through which each warp learns how far the others are.
 //
 // Columns come in batches of kBatchColumns, counted from the strip's first one; batches -2 and -1 stand left of it, where lanes
 // wake. Sweeps read costs, and leave E, in the cells of their skewed chunks; costs are filled in, and E is read, batch by
@@ -13,31 +13,31 @@
 
 namespace softdtw {
 
-using ProductShape = Shape<float, 2>;
-constexpr int kBatchGroups = 2, kBatchColumns = kBatchGroups * ProductShape::kSteps;
-constexpr float kNegligible = 5.421011e-20f;                             // 2^-64, of E
-constexpr int kEarlyBatches = ProductShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
+using MultivariateShape = Shape<float, 2>;
+constexpr int kBatchGroups = 2, kBatchColumns = kBatchGroups * MultivariateShape::kSteps;
+constexpr float kNegligible = 5.421011e-20f;                                  // 2^-64, of E
+constexpr int kEarlyBatches = MultivariateShape::kSkewChunks / kBatchGroups;  // left of the strip's first column
 
 // The warps of a strip: those that compute costs (multivariate_costs.cuh), and in backward those that rebuild stages
 // (multivariate_rebuild.cuh), and those that compute dx (multivariate_dx.cuh), and dy (multivariate_dy.cuh). One more sweeps.
 template <bool kFew>
-struct ProductWarps {
+struct MultivariateWarps {
   static constexpr int kCosts = 2, kRebuilders = 2;
   static constexpr int kRows = kFew ? 1 : 2, kColumns = kFew ? 1 : 4, kGradients = kRows + kColumns;
 };
 
 // kFillers, kReaders: warps that fill a batch, and that are done with it.
 template <class Cell_, int kBatches_, int kFillers, int kReaders>
-struct __align__(16) BatchRing {
+struct __align__(16) BatchPipeline {
   using Cell = Cell_;
   struct alignas(2 * sizeof(Cell)) TwoRows {
     Cell x, y;
   };
-  static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = ProductShape::kStripRows;
+  static constexpr int kBatches = kBatches_, kColumns = kBatches * kBatchColumns, kRows = MultivariateShape::kStripRows;
   static constexpr int kSwizzle = 32 / sizeof(Cell);
   Cell cells[kColumns * kRows];
-  Gate<kFillers * kWarp> filled[kBatches];
-  Gate<kReaders * kWarp> released[kBatches];
+  Mbarrier<kFillers * kWarp> filled[kBatches];
+  Mbarrier<kReaders * kWarp> released[kBatches];
 
   __device__ __forceinline__ void start(int lane) {
     if (lane < kBatches) {
@@ -63,38 +63,38 @@ struct __align__(16) BatchRing {
   __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
 };
 
-// The cells of a lane's chunk in a ring.
-template <class Ring>
-struct ChunkInRing {
-  using TwoRows = typename Ring::TwoRows;
-  static constexpr int kColumns = Ring::kColumns, kRowBytes = sizeof(typename Ring::Cell),
-                       kColumnBytes = Ring::kRows * kRowBytes;
-  int first;    // the lane's first column in the ring
+// The cells of a lane's chunk in a pipeline.
+template <class Pipeline>
+struct ChunkInPipeline {
+  using TwoRows = typename Pipeline::TwoRows;
+  static constexpr int kColumns = Pipeline::kColumns, kRowBytes = sizeof(typename Pipeline::Cell),
+                       kColumnBytes = Pipeline::kRows * kRowBytes;
+  int first;    // the lane's first column in the pipeline
   int rows[4];  // the lane's first row in every fourth column, in bytes
 
-  __device__ __forceinline__ ChunkInRing(int chunk, int lane) {
-    constexpr int kGroups = kColumns / ProductShape::kSteps;
-    first = chunk % kGroups * ProductShape::kSteps - lane;
+  __device__ __forceinline__ ChunkInPipeline(int chunk, int lane) {
+    constexpr int kGroups = kColumns / MultivariateShape::kSteps;
+    first = chunk % kGroups * MultivariateShape::kSteps - lane;
     if (first < 0) first += kColumns;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) rows[i] = Ring::swizzled(lane * ProductShape::kRows, i - lane) * kRowBytes;
+    for (int i = 0; i < 4; ++i) rows[i] = Pipeline::swizzled(lane * MultivariateShape::kRows, i - lane) * kRowBytes;
   }
   __device__ __forceinline__ int column(int t) const { return wrapped(first + t, kColumns); }
-  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t) const { return two_rows(ring, 0, t); }
+  __device__ __forceinline__ TwoRows& two_rows(Pipeline& pipeline, int t) const { return two_rows(pipeline, 0, t); }
   // Moves to the next chunk, or the one before.
   __device__ __forceinline__ void forth() {
-    first += ProductShape::kSteps;
+    first += MultivariateShape::kSteps;
     if (first >= kColumns) first -= kColumns;
   }
   __device__ __forceinline__ void back() {
-    first -= ProductShape::kSteps;
+    first -= MultivariateShape::kSteps;
     if (first < 0) first += kColumns;
   }
   // Step t0 + t, where t alone is known when compiled, and t0 is even.
-  __device__ __forceinline__ TwoRows& two_rows(Ring& ring, int t0, int t) const {
+  __device__ __forceinline__ TwoRows& two_rows(Pipeline& pipeline, int t0, int t) const {
     const int start = wrapped((first + t0) * kColumnBytes + t * kColumnBytes, kColumns * kColumnBytes);
-    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * Ring::kSwizzle;  // as swizzled() has it, two columns further
-    return *reinterpret_cast<TwoRows*>(reinterpret_cast<char*>(ring.cells) + (start | row));
+    const int row = rows[t % 4] ^ (t0 & 2) * kRowBytes * Pipeline::kSwizzle;  // as swizzled() has it, two columns further
+    return *reinterpret_cast<TwoRows*>(reinterpret_cast<char*>(pipeline.cells) + (start | row));
   }
 
  private:
@@ -108,21 +108,21 @@ struct ChunkInRing {
 // With few dimensions all warps fill a batch together, with many each has its own ones. Cells are costs, or what they add to m and
 // multiply s with (recurrence.h).
 template <bool kFew, int kCostWarps, class Cell, int kBatches, int kReaders, int kFillers = kFew ? kCostWarps : 1>
-struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
-  using Base = BatchRing<Cell, kBatches, kFillers, kReaders>;
-  static constexpr bool kIsPriced = sizeof(Cell) > sizeof(float);
+struct CostPipeline : BatchPipeline<Cell, kBatches, kFillers, kReaders> {
+  using Base = BatchPipeline<Cell, kBatches, kFillers, kReaders>;
+  static constexpr bool kIsSplit = sizeof(Cell) > sizeof(float);
   static constexpr int kWarps = kCostWarps;
   // Per warp that fills a batch, and group of columns: no cost is larger; NaN if one is NaN.
-  float reach[kFillers][CostRing::kColumns / ProductShape::kSteps];
+  float reach[kFillers][CostPipeline::kColumns / MultivariateShape::kSteps];
   // Few dimensions: the columns of y that a warp computes with (FewCosts). Many: |x|^2 of the strip's rows (ManyCosts).
   float4 columns[kFew ? kCostWarps : 1][kWarp];
   float norms[kFew ? 1 : Base::kRows];
-  Gate<kCostWarps * kWarp> prepared;
+  Mbarrier<kCostWarps * kWarp> prepared;
 
   __device__ __forceinline__ float reach_of(int column) const {
-    float most = reach[0][column / ProductShape::kSteps];
+    float most = reach[0][column / MultivariateShape::kSteps];
 #pragma unroll
-    for (int warp = 1; warp < kFillers; ++warp) most = greater(most, reach[warp][column / ProductShape::kSteps]);
+    for (int warp = 1; warp < kFillers; ++warp) most = greater(most, reach[warp][column / MultivariateShape::kSteps]);
     return most;
   }
   // By one of the block's warps, at the beginning.
@@ -139,7 +139,7 @@ struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
   // Costs of 0 in a slot, by a number of threads.
   __device__ __forceinline__ void clear(int slot, int thread, int threads) {
     Cell none;
-    if constexpr (kIsPriced)
+    if constexpr (kIsSplit)
       none = {0, 1};
     else
       none = 0;
@@ -152,7 +152,7 @@ struct CostRing : BatchRing<Cell, kBatches, kFillers, kReaders> {
 // dimensions as fit there.
 struct HeldRows {
   static constexpr int kDims = 16;  // of a block
-  static constexpr int kTileRows = 16, kTiles = ProductShape::kStripRows / kTileRows;
+  static constexpr int kTileRows = 16, kTiles = MultivariateShape::kStripRows / kTileRows;
   static constexpr int kFours = 4;  // numbers that a lane has of a tile and a block, by fours
   static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
   float4* memory;
@@ -172,7 +172,7 @@ struct HeldRows {
 
 // What a rebuilding warp reads of memory: its next stage's snapshot, and the edges above this stage and the next one.
 struct alignas(16) RebuildSources {
-  using S = ProductShape;
+  using S = MultivariateShape;
   char snapshot[Snapshot<S>::kBytes];
   EdgeSlot<S> edges[2][S::kStage];
 };
@@ -180,13 +180,13 @@ struct alignas(16) RebuildSources {
 // Of the strip of a block in backward.
 template <bool kFew>
 struct BackwardChannel {
-  using S = ProductShape;
-  using Warps = ProductWarps<kFew>;
+  using S = MultivariateShape;
+  using Warps = MultivariateWarps<kFew>;
   // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
-  using Costs = CostRing<kFew, Warps::kCosts, float, 8, 2>;
+  using Costs = CostPipeline<kFew, Warps::kCosts, float, 8, 2>;
   // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to
   // wait.
-  using Alignment = BatchRing<float, 7, 1, Warps::kGradients>;
+  using Alignment = BatchPipeline<float, 7, 1, Warps::kGradients>;
   static constexpr int kBuffers = Warps::kRebuilders;
   // Of a chunk, for the loop that rebuilds it. With few dimensions two blocks share what caches their instructions.
   static constexpr int kRebuiltParts = kFew ? 4 : 2;
@@ -198,7 +198,7 @@ struct BackwardChannel {
   Costs costs;
   Alignment alignment;
   RebuildSources sources[Warps::kRebuilders];
-  Gate<kWarp> rebuilt[kBuffers], released[kBuffers][S::kStage];  // of `weights`, stages and chunks
+  Mbarrier<kWarp> rebuilt[kBuffers], released[kBuffers][S::kStage];  // of `weights`, stages and chunks
   End stage_ends[kBuffers];
   bool costs_end[Costs::kBatches], alignment_ends[Alignment::kBatches];
   // Of a run of the warps that compute costs, rebuild and sweep: stage after stage, from this chunk on. Whether there is
@@ -206,7 +206,7 @@ struct BackwardChannel {
   int last_chunk;
   bool again;
   // For those who compute gradients, the first batch of E.
-  Gate<1> started;
+  Mbarrier<1> started;
   int first_batch;
 
   // Where a chunk of the stage of a turn stands in its buffer. Stages are rebuilt from their first chunk on and swept from their

@@ -16,7 +16,7 @@ namespace softdtw {
 // than 2^8 such flows a chunk, and E anywhere is too small by no more than their sum over all chunks: 2^-29 in a table of 2^36
 // cells.
 struct FlowRows {
-  using S = ProductShape;
+  using S = MultivariateShape;
   static constexpr unsigned kIsThere = 0x80000000u;
   unsigned* words = nullptr;
   int64_t strips = 0, groups = 0;
@@ -45,12 +45,8 @@ struct FlowRows {
     return words + ((pair * strips + strip - 1) * groups + g) * S::kSteps;
   }
   __device__ __forceinline__ Span& span(int64_t pair, int strip) const { return spans[pair * strips + strip - 1]; }
-  __device__ __forceinline__ static unsigned look_at(const unsigned& word) {
-    return ptx::load_relaxed_gpu(&word);
-  }
-  __device__ __forceinline__ static void leave(unsigned& word, unsigned value) {
-    ptx::store_relaxed_gpu(&word, value);
-  }
+  __device__ __forceinline__ static unsigned look_at(const unsigned& word) { return ptx::load_relaxed_gpu(&word); }
+  __device__ __forceinline__ static void leave(unsigned& word, unsigned value) { ptx::store_relaxed_gpu(&word, value); }
   __device__ __forceinline__ static void look_at(const unsigned* group, unsigned (&seen)[S::kSteps]) {
 #pragma unroll
     for (int i = 0; i < S::kSteps; i += 4)
@@ -76,25 +72,25 @@ struct FlowRows {
 // What comes from the strip below, for lane 31, whose columns in a chunk start one right of a group: to the sweep from a warp
 // that looks for it, since a look takes half as long as the sweep of a chunk.
 struct alignas(16) FlowItem {
-  float flows[ProductShape::kSteps];
+  float flows[MultivariateShape::kSteps];
   // Of the first item, that alone: the chunk from which on E may be in the strip. Then there is an item for every chunk, until one
   // says that this chunk and those before it take nothing.
   int word;
 };
-struct FlowItems : Ring<FlowItem, 1, 8> {
+struct FlowItems : Pipeline<FlowItem, 1, 8> {
   FlowItem none;
 
   __device__ void start(int lane) {
-    Ring::start(lane);
-    if (lane < ProductShape::kSteps) none.flows[lane] = 0;
+    Pipeline::start(lane);
+    if (lane < MultivariateShape::kSteps) none.flows[lane] = 0;
   }
 };
 
 // The warp that looks.
 __device__ inline void carry_flows_in(
-    const FlowRows& flows, const Surroundings<ProductShape>& around, int64_t pair, int index, int last_chunk,
+    const FlowRows& flows, const Surroundings<MultivariateShape>& around, int64_t pair, int index, int last_chunk,
     FlowItems& items) {
-  using S = ProductShape;
+  using S = MultivariateShape;
   const bool works = threadIdx.x == 0;
   const FlowRows::Span& span = flows.span(pair, index + 1);
   const unsigned* const rows = flows.group(pair, index + 1, 0);
@@ -108,12 +104,12 @@ __device__ inline void carry_flows_in(
       while ((start = FlowRows::look_at(span.start)) == 0) __nanosleep(20);
       chunk = max(0, min(chunk, static_cast<int>(start) - 1 - around.strip.first_column / S::kSteps));
     }
-    items.place(item).word = chunk;
-    items.fill(item);
+    items.slot(item).word = chunk;
+    items.commit(item);
   }
   chunk = __shfl_sync(kAllLanes, chunk, 0);
   for (bool goes_on = true; goes_on; --chunk) {
-    items.make_room(room, ++item + 1);
+    items.acquire(room, ++item + 1);
     if (works) {
       const int group = chunk - first_taken;
       goes_on = group >= 0 && groups > 0;
@@ -124,11 +120,11 @@ __device__ inline void carry_flows_in(
         if (FlowRows::are_there(words)) break;
         goes_on = end == 0 || group >= static_cast<int>(end) - 1;
       }
-      FlowItem& to = items.place(item);
+      FlowItem& to = items.slot(item);
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) to.flows[t] = __uint_as_float(goes_on ? words[t] & ~FlowRows::kIsThere : 0u);
       to.word = !goes_on;
-      items.fill(item);
+      items.commit(item);
     }
     goes_on = __shfl_sync(kAllLanes, goes_on, 0);
   }
@@ -136,7 +132,7 @@ __device__ inline void carry_flows_in(
 
 // The sweep's side, whose lanes all read the same.
 class Inflow {
-  using S = ProductShape;
+  using S = MultivariateShape;
   FlowItems& items;
   unsigned item = 0;
   bool over = false;
@@ -146,27 +142,27 @@ class Inflow {
 
   // The chunk to look from; before anything else.
   __device__ int start() {
-    const int chunk = items.await(item).word;
-    items.leave(item++);
+    const int chunk = items.wait(item).word;
+    items.release(item++);
     return chunk;
   }
   // What the next chunk takes, until it leaves it.
-  __device__ __forceinline__ const float* take() const { return over ? items.none.flows : items.await(item).flows; }
-  __device__ __forceinline__ void leave() {
+  __device__ __forceinline__ const float* take() const { return over ? items.none.flows : items.wait(item).flows; }
+  __device__ __forceinline__ void release() {
     if (over) return;
     over = items.items[item % items.kRoom].word != 0;
-    items.leave(item++);
+    items.release(item++);
   }
   // Whether it is known that the next chunk and all before it take nothing.
   __device__ __forceinline__ bool is_known_over() const { return over; }
   // Whether the next chunk and all before it take nothing. Waits for what the next one takes.
-  __device__ __forceinline__ bool is_over() const { return over || items.await(item).word != 0; }
+  __device__ __forceinline__ bool is_over() const { return over || items.wait(item).word != 0; }
 };
 
 // Where flows will first count in a strip, in groups of columns of lane 0, or a little further right: from where they did two
 // strips below, if paths go on as they went before, but no steeper to the left than the table's diagonal. By one lane.
 __device__ inline int guess_start(const Extent& extent, const FlowRows& flows, int64_t pair, int index) {
-  using S = ProductShape;
+  using S = MultivariateShape;
   constexpr int kMargin = 8;
   const int last = strips_of<S>(extent) - 1, end = (extent.m - 1) / S::kSteps + S::kSkewChunks;
   const float slope = static_cast<float>(extent.m) / extent.n / S::kSteps;

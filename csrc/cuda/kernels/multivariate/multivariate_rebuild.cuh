@@ -8,34 +8,34 @@ namespace softdtw {
 
 // A cell's place among the weights of a stage, of the chunk in a place of it.
 __device__ __forceinline__ int weights_at(int place, int k, int t) {
-  using S = ProductShape;
+  using S = MultivariateShape;
   return ((place * S::kSteps + t) * S::kRows + k) * kWarp;
 }
 
 // A part of a chunk: loops over parts have few instructions, since the warps of a strip share what caches them.
 template <int kParts>
-struct PartShape : ProductShape {
-  static constexpr int kSteps = ProductShape::kSteps / kParts;
+struct PartShape : MultivariateShape {
+  static constexpr int kSteps = MultivariateShape::kSteps / kParts;
 };
 using HalfShape = PartShape<2>;
 
 // Whether the general sweep has left a group of an edge.
-__device__ __forceinline__ bool is_wide(const EdgeSlot<ProductShape>& slot) {
-  return PackedEntry{0, __float_as_uint(slot.entries[ProductShape::kSteps])}.exists();
+__device__ __forceinline__ bool is_wide(const EdgeSlot<MultivariateShape>& slot) {
+  return PackedEntry{0, __float_as_uint(slot.entries[MultivariateShape::kSteps])}.exists();
 }
 
 // The plain sweep over a chunk, `keep(k, t, weights)`.
 template <class Part, class Costs, class Keep>
 __device__ __forceinline__ void sweep_in_parts(
-    const Recurrences<ProductShape>& recurrences, int lane, const EdgeSlot<ProductShape>& above, float shift, Costs& costs,
-    const ChunkInRing<Costs>& cells, Lane<ProductShape, float>& entries, Keep&& keep) {
-  using S = ProductShape;
+    const Recurrences<MultivariateShape>& recurrences, int lane, const EdgeSlot<MultivariateShape>& above, float shift,
+    Costs& costs, const ChunkInPipeline<Costs>& cells, Lane<MultivariateShape, float>& entries, Keep&& keep) {
+  using S = MultivariateShape;
   Lane<Part, float> lane_entries;
 #pragma unroll
   for (int i = 0; i <= S::kRows; ++i) lane_entries.at(i) = entries.at(i);
 #pragma unroll 1
   for (int t0 = 0; t0 < S::kSteps; t0 += Part::kSteps) {
-    RobustTop<Part> top;
+    ExtendedTop<Part> top;
     // Two at a time: single ones would be loaded by lane 0 alone, later, in the chain of what follows from each other.
 #pragma unroll
     for (int t = 0; t < Part::kSteps; t += 2) {
@@ -68,9 +68,9 @@ __device__ __forceinline__ void sweep_in_parts(
 // Rebuilds every kRebuilders-th stage of a run. Turns count all of them.
 template <class Channel>
 __device__ void rebuild_strip(
-    const Problem<float>& problem, const Extent& extent, const Surroundings<ProductShape>& around, int64_t pair, int index,
-    const Saved<ProductShape>& saved, int rebuilder, int last_chunk, Channel& channel) {
-  using S = ProductShape;
+    const Problem<float>& problem, const Extent& extent, const Surroundings<MultivariateShape>& around, int64_t pair,
+    int index, const Saved<MultivariateShape>& saved, int rebuilder, int last_chunk, Channel& channel) {
+  using S = MultivariateShape;
   using Costs = typename Channel::Costs;
   constexpr int kRebuilders = Channel::Warps::kRebuilders;
   const int lane = threadIdx.x;
@@ -80,7 +80,7 @@ __device__ void rebuild_strip(
   const Recurrences<S> recurrences(problem, pair);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
-  ProductTile<Costs, true> tile(strip, lane, channel.costs, last_chunk);
+  MultivariateTile<Costs, true> tile(strip, lane, channel.costs, last_chunk);
 
   // Copies the snapshot of a stage, and the groups of the edge above that it meets, four lanes a group and one a reference.
   const auto fetch = [&](int stage, int slot_of_edges) {
@@ -136,7 +136,7 @@ __device__ void rebuild_strip(
     const int turn = last_stage - stage, buffer = turn % Channel::kBuffers;
     __pipeline_wait_prior(0);
     __syncwarp();
-    RobustState<S> state;
+    ExtendedState<S> state;
     if (stage > 0) {
       state.load(sources.snapshot, lane);
       if (stage > 2 * kRebuilders) prefetch<S>(saved.stage(pair, index, stage - 2 * kRebuilders), lane);
@@ -154,7 +154,7 @@ __device__ void rebuild_strip(
       if (end != Channel::kGoesOn) {
         // Those who compute costs may wait for what this stage leaves.
         if (end == Channel::kEndsHere) {
-          tile.await(first_chunk);
+          tile.wait(first_chunk);
           leave_batches(stage, true);
         }
         return;
@@ -167,7 +167,7 @@ __device__ void rebuild_strip(
     };
     const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
     const EdgeSlot<S>* const slots = sources.edges[edges];
-    RobustTop<S> top;
+    ExtendedTop<S> top;
     float shift = 0;
     double lane_above = 0;
     const auto look_above = [&](int part) {
@@ -181,8 +181,8 @@ __device__ void rebuild_strip(
     Width<S> width;
     width.start(state);
     state.become(!__all_sync(kAllLanes, width.fits));
-    tile.await(first_chunk);
-    ChunkInRing<Costs> cells(first_chunk, lane);
+    tile.wait(first_chunk);
+    ChunkInPipeline<Costs> cells(first_chunk, lane);
     // The first loop is for chunks that need no check, without a jump in it; it is checked when it is done.
     for (int part = 0; part < parts; ++part, cells.forth()) {
 #pragma unroll 1

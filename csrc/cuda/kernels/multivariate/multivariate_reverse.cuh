@@ -7,14 +7,14 @@
 namespace softdtw {
 
 // Whether any of what flows into a chunk counts, NaN included; each lane looks at one of those from below.
-__device__ __forceinline__ bool do_count(const RobustFlow<HalfShape>& flow, const float* below, int lane) {
-  const bool counts = !(greater(flow.most(), below[lane % ProductShape::kSteps]) < kNegligible);
+__device__ __forceinline__ bool do_count(const ExtendedFlow<HalfShape>& flow, const float* below, int lane) {
+  const bool counts = !(greater(flow.most(), below[lane % MultivariateShape::kSteps]) < kNegligible);
   return __any_sync(kAllLanes, counts);
 }
 
 // A chunk's place, from a step on.
 struct Half {
-  const Place<ProductShape>& place;
+  const Place<MultivariateShape>& place;
   const int t0;
 
   __device__ __forceinline__ bool holds(const Extent& extent, int k, int t) const { return place.holds(extent, k, t0 + t); }
@@ -23,16 +23,16 @@ struct Half {
 // Goes back over the strip.
 template <class Channel>
 __device__ void reverse_strip(
-    const Extent& extent, const Surroundings<ProductShape>& around, int64_t pair, int index, const FlowRows& flows,
+    const Extent& extent, const Surroundings<MultivariateShape>& around, int64_t pair, int index, const FlowRows& flows,
     FlowItems& items, Channel& channel) {
-  using S = ProductShape;
+  using S = MultivariateShape;
   using Alignment = typename Channel::Alignment;
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
   Inflow inflow(items);
   unsigned* const own_flows = flows.group(pair, index, 0);
   const int left = lane == 0 && !around.is_first ? strip.groups() : 0;
-  RobustFlow<HalfShape> flow;
+  ExtendedFlow<HalfShape> flow;
 
   // A run, whose stages up to `passed` are not needed, or not any more.
   int last_chunk = 0, passed = 0;
@@ -62,7 +62,7 @@ __device__ void reverse_strip(
   // hardly be needed: `passed`, and the one swept before it.
   static_assert(Channel::kBuffers == 2);
   bool is_held = false, was_held = false;
-  // Those who rebuild wait for either buffer, or are at work in it, which has to be done first: no gate may be two openings ahead of
+  // Those who rebuild wait for either buffer, or are at work in it, which has to be done first: no mbarrier may be two openings ahead of
   // those who wait.
   const auto end_run = [&](bool again) {
     const auto end_buffer = [&](int stage, bool is_first) {
@@ -98,7 +98,7 @@ __device__ void reverse_strip(
   while (first_chunk > 0 && !around.is_last && !do_count(flow, inflow.take(), lane)) {
     const float none[S::kSteps] = {};
     if (first_chunk < left) FlowRows::leave(own_flows + first_chunk * S::kSteps, none);
-    inflow.leave();
+    inflow.release();
     pass((first_chunk-- + S::kStage - 1) / S::kStage);
   }
   // What counts at the end of the last strip is at its end, and elsewhere at lane 31.
@@ -152,7 +152,7 @@ __device__ void reverse_strip(
     await_stage(stage);
   };
   int chunk = first_chunk;
-  ChunkInRing<Alignment> cells(chunk, lane);
+  ChunkInPipeline<Alignment> cells(chunk, lane);
   unsigned* out = own_flows + chunk * S::kSteps;
   bool ends = false;
   begin_stage(chunk);
@@ -168,7 +168,7 @@ __device__ void reverse_strip(
     if (!lives || kGeneral) {
       lives = do_count(flow, below, lane) || is_end;
       counts = counts || lives;
-      if (!lives) flow = RobustFlow<HalfShape>();
+      if (!lives) flow = ExtendedFlow<HalfShape>();
       if (lives && was_held) {
         release(stage + 1, 0);
         was_held = false;
@@ -187,7 +187,7 @@ __device__ void reverse_strip(
       const auto cell = [&](int k, int t, float e) { alignment[k][t] = e; };
       const auto column = [&](int t, float handed) { handed_on[t] = handed; };
       if (lives)
-        sweep_robust_reversed<kGeneral, HalfShape>(
+        sweep_extended_reversed<kGeneral, HalfShape>(
             weights, extent, Half{place, t0}, lane, is_end && lane == around.end_lane ? around.end_row : -1,
             around.end_time % S::kSteps - t0, half_below, flow, cell, column);
 #pragma unroll
@@ -195,7 +195,7 @@ __device__ void reverse_strip(
         cells.two_rows(channel.alignment, t0, t) = {alignment[0][t], alignment[1][t]};
       if (chunk < left) FlowRows::leave(out + t0, handed_on);
     }
-    inflow.leave();
+    inflow.release();
     if (expected_end == 0 && inflow.is_known_over()) expected_end = max(0, chunk - crossing);
     if (!is_held) channel.released[turn % Channel::kBuffers][place_in_buffer].arrive();
     if (chunk % kBatchGroups == 0) {

@@ -14,15 +14,15 @@
 namespace softdtw {
 namespace {
 
-// `verdicts`: null where no other engine tries the pairs first.
+// `statuses`: null where no other engine tries the pairs first.
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kForwardBlocks) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
-    Edges<S> edges, Verdict* verdicts) {
+    Edges<S> edges, PairStatus* statuses) {
   __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto sweep = [&](int64_t pair) {
-    if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
+    if (statuses != nullptr && statuses[pair] != PairStatus::kGivenUp) return;
     const Extent extent = problem.extent(pair);
     if (!extent.valid()) return invalid_forward(value, pair);
     __syncthreads();  // the pair before is done
@@ -53,11 +53,11 @@ template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
-    typename Engine::Upwards flows, const Verdict* verdicts) {
+    typename Engine::Upwards flows, const PairStatus* statuses) {
   __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto go_back = [&](int64_t pair) {
-    if (verdicts != nullptr && verdicts[pair] != Verdict::kRejected) return;
+    if (statuses != nullptr && statuses[pair] != PairStatus::kGivenUp) return;
     const Extent extent = problem.extent(pair);
     if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, extent, pair);
     __syncthreads();  // the pair before is done
@@ -88,25 +88,25 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
 // `rows`: pairs under way at once.
 template <class Engine, typename T>
 cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, int64_t rows, Verdict* verdicts,
-    cudaStream_t stream) {
+    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, int64_t rows,
+    PairStatus* statuses, cudaStream_t stream) {
   using S = typename Engine::S;
   const Sizes<S> sizes(problem);
   const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
   return launch(
       stencil_forward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kForwardBytes, stream, problem, value, kept,
-      edges, verdicts);
+      edges, statuses);
 }
 
 // Each of the rows has what flows between the strips of its pair.
 template <class Engine, typename T>
 cudaError_t launch_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch, int64_t rows,
-    const Verdict* verdicts, cudaStream_t stream) {
+    const PairStatus* statuses, cudaStream_t stream) {
   const Sizes<typename Engine::S> sizes(problem);
   return launch(
       stencil_backward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kBackwardBytes, stream, problem, gradient,
-      kept, typename Engine::Upwards(scratch, rows, sizes), verdicts);
+      kept, typename Engine::Upwards(scratch, rows, sizes), statuses);
 }
 
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
@@ -135,7 +135,7 @@ struct Stencil {
   }
   static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan& plan, bool save) {
     return with_layout(problem, plan, [&](auto shape, const auto& layout) {
-      return save ? 0 : row_bytes(problem, shape) + layout.verdict_bytes();
+      return save ? 0 : row_bytes(problem, shape) + layout.status_bytes();
     });
   }
   static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan& plan) {
@@ -148,21 +148,21 @@ struct Stencil {
       const Problem<T>& problem, const Plan& plan, T* value, void* saved, void* scratch, cudaStream_t stream) {
     return with_layout(problem, plan, [&](auto shape, const auto& layout) {
       using S = decltype(shape);
-      Verdict* verdicts = nullptr;
+      PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
-        verdicts =
-            static_cast<Verdict*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem, shape));
-        const cudaError_t error = launch_level_forward(
+        statuses =
+            static_cast<PairStatus*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem, shape));
+        const cudaError_t error = launch_short_pairs_forward(
             problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
-            verdicts, stream);
+            statuses, stream);
         if (error != cudaSuccess) return error;
       }
       return with_forward_tile<S>(problem, [&](auto tile) {
-        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
         // many.
         return launch_forward<Engine>(
-            problem, value, layout.template kept<Engine>(saved), scratch, layout.rows(), verdicts, stream);
+            problem, value, layout.template kept<Engine>(saved), scratch, layout.rows(), statuses, stream);
       });
     });
   }
@@ -176,18 +176,18 @@ struct Stencil {
     return with_layout(problem, plan, [&](auto shape, const auto& layout) {
       using S = decltype(shape);
       return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-        const Verdict* verdicts = nullptr;
+        const PairStatus* statuses = nullptr;
         if (plan.gives_up_pairs()) {
-          verdicts = static_cast<const Verdict*>(saved);
-          const cudaError_t error = launch_level_backward(
+          statuses = static_cast<const PairStatus*>(saved);
+          const cudaError_t error = launch_short_pairs_backward(
               problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
-              verdicts, stream);
+              statuses, stream);
           if (error != cudaSuccess) return error;
         }
         return with_tile<S>(problem, [&](auto tile) {
-          using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>>;
+          using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
           return launch_backward<Engine>(
-              problem, target, layout.template kept<Engine>(memory), flows, layout.rows(), verdicts, stream);
+              problem, target, layout.template kept<Engine>(memory), flows, layout.rows(), statuses, stream);
         });
       });
     });

@@ -141,7 +141,7 @@ struct Tiled {
       using S = decltype(shape);
       void* const row = static_cast<char*>(scratch) + least_ticket_bytes(problem, shape);
       return with_tile<S>(problem, [&](auto tile) {
-        using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
+        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
         return launch_forward<Engine>(problem, value, kept<S>(problem, saved), scratch, row, stream);
       });
     });
@@ -157,7 +157,7 @@ struct Tiled {
       const Saved<S> memory = kept<S>(problem, const_cast<void*>(saved));
       return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
         return with_tile<S>(problem, [&](auto tile) {
-          using Engine = RobustEngine<S, std::remove_pointer_t<decltype(tile)>, true>;
+          using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
           // Series of one dimension have strips of four rows here, or warps that rebuild (warp_specialised.cu).
           if constexpr (Engine::kIsAhead)
             return cudaErrorInvalidValue;

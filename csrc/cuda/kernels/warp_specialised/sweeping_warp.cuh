@@ -1,5 +1,5 @@
 // The sweep of a strip in forward by a warp that others work for: they compute what its cells cost, and carry edges between blocks.
-// Edges come from the strip above and go to the one below through rings in shared memory, so this warp waits for no memory.
+// Edges come from the strip above and go to the one below through pipelines in shared memory, so this warp waits for no memory.
 //
 // Few such warps share a multiprocessor, so their time is that of one instruction after another. What a chunk needs is one loop
 // without a jump, the sweep is checked when it is done, and references are renewed only when it is time.
@@ -16,16 +16,16 @@ namespace softdtw {
 //     begin(stage), end(stage)        around the chunks of a stage
 //     use(place, part)                waits for the costs of a chunk
 //     rise(recurrences, place)        what m may rise by in it, at most
-//     price(recurrences, k, t)        a cost, split, for the plain sweep
+//     split cost(recurrences, k, t)        a cost, split, for the plain sweep
 //     tile(place)                     costs for the general one
 template <class S, class Around, class Kept, class Costs>
 __device__ __forceinline__ void sweep_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Around& around, int64_t pair, int index,
-    int chunks, const Kept& saved, bool files, EdgeRing<S>& above_edges, EdgeRing<S>& below_edges, Costs& costs,
+    int chunks, const Kept& saved, bool files, EdgePipeline<S>& above_edges, EdgePipeline<S>& below_edges, Costs& costs,
     typename S::Scalar* value) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
-  // Prices in the same loop leave the integer units less time.
+  // SplitCosts in the same loop leave the integer units less time.
   constexpr bool kByBits = kHasFastBits && Costs::kIsAhead;
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
@@ -40,32 +40,32 @@ __device__ __forceinline__ void sweep_strip(
   }
   pin(first_plain);
   pin(end_plain);
-  EdgeRing<S>&above_ring = pinned(above_edges), &below_ring = pinned(below_edges);
+  EdgePipeline<S>&above_pipeline = pinned(above_edges), &below_pipeline = pinned(below_edges);
   const unsigned above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edge(pair, index - 1, around.above);
   unsigned above_group = 0;
-  above_ring.skip(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
+  above_pipeline.release_until(above_group, min(above_groups, static_cast<unsigned>(around.above_offset)));
   constexpr int kParts = 2 * S::kSteps * sizeof(T) / sizeof(float4);  // of a group
   float4* copy = reinterpret_cast<float4*>(above_edge.group(above_group)) + lane;
 
-  RobustState<S> state;
+  ExtendedState<S> state;
   state.start(around.holds_corner(lane));
   Width<S> width;
-  RobustTop<S> top;
+  ExtendedTop<S> top;
   double lane_above = 0;
   long long above_reference = 0;
   T shift = 0;
   const auto take_top = [&](bool is_there) {
     if (above_group < above_groups) {
-      const EdgeSlot<S>& slot = above_ring.await(above_group, is_there);
+      const EdgeSlot<S>& slot = above_pipeline.wait(above_group, is_there);
       const float4 part = reinterpret_cast<const float4*>(slot.entries)[lane % kParts];
       top.read(slot);
       if (files && lane < kParts) *copy = part;
       if (files && lane == 0) above_edge.references[above_group] = top.reference;
       copy += kParts;
-      above_ring.leave(above_group++);
+      above_pipeline.release(above_group++);
     } else if (top.exists) {
-      top = RobustTop<S>();
+      top = ExtendedTop<S>();
     }
   };
   const auto look_above = [&] {
@@ -74,19 +74,19 @@ __device__ __forceinline__ void sweep_strip(
   };
   // Lane 31 is kSkewChunks behind lane 0.
   const auto has_group = [&](int chunk) { return !around.is_last && lane == kWarp - 1 && chunk >= S::kSkewChunks; };
-  const auto slot_of = [&](int chunk) -> EdgeSlot<S>& { return below_ring.place(chunk - S::kSkewChunks); };
+  const auto slot_of = [&](int chunk) -> EdgeSlot<S>& { return below_pipeline.slot(chunk - S::kSkewChunks); };
   const auto write = [&](EdgeSlot<S>& out, bool writes) {
     if (writes) out.reference = state.reference;
     return [&out, writes](int t, auto bottom) {
-      if (writes) RobustTop<S>::write(out.entries, t, bottom);
+      if (writes) ExtendedTop<S>::write(out.entries, t, bottom);
     };
   };
   const auto hand_over = [&](int chunk, bool writes, bool is_there) {
-    if (writes) below_ring.fill(chunk - S::kSkewChunks);
+    if (writes) below_pipeline.commit(chunk - S::kSkewChunks);
     take_top(is_there);
     if (__double_as_longlong(top.reference) != above_reference) look_above();
   };
-  unsigned room = below_ring.kRoom;
+  unsigned room = below_pipeline.kRoom;
   take_top(false);
   for (int chunk = 0; chunk < chunks;) {
     const int stage = chunk / S::kStage;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void sweep_strip(
       look_above();
     }
     if (keeps && stage > 0 && begins) state.store(saved.stage(pair, index, stage), lane);
-    if (!around.is_last) below_ring.make_room(room, max(0, end - S::kSkewChunks));
+    if (!around.is_last) below_pipeline.acquire(room, max(0, end - S::kSkewChunks));
     costs.begin(stage);
     while (chunk < end) {
       bool is_used = false;
@@ -113,10 +113,10 @@ __device__ __forceinline__ void sweep_strip(
         costs.use(place, static_cast<unsigned>(chunk) % S::kStage);
         const bool writes = has_group(chunk);
         const auto column = write(pinned(slot_of(chunk)), writes);
-        const bool is_there = Costs::kIsAhead && above_ring.is_there(above_group);
+        const bool is_there = Costs::kIsAhead && above_pipeline.is_there(above_group);
         const auto before = state.narrow;
         sweep_ahead<kByBits>(
-            lane, top, shift, state.narrow, [&](int k, int t) { return costs.price(recurrences, k, t); },
+            lane, top, shift, state.narrow, [&](int k, int t) { return costs.split_cost(recurrences, k, t); },
             [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
         width.spend(costs.rise(recurrences, place), shift, top.wide);
         if (!__all_sync(kAllLanes, width.fits & is_exact<kByBits>(state.narrow))) {
@@ -163,7 +163,7 @@ __device__ __forceinline__ void sweep_strip(
     state.renew(lane, top.reference);
     state.store(saved.stage(pair, index, chunks / S::kStage), lane);
   }
-  above_ring.skip(above_group, above_groups);
+  above_pipeline.release_until(above_group, above_groups);
 }
 
 }  // namespace softdtw

@@ -23,15 +23,16 @@ struct WarpSpecialised {
   }
   static cudaError_t forward(
       const Problem<float>& problem, const Plan& plan, float* value, void* saved, void* scratch, cudaStream_t stream) {
-    if (!plan.by_teams) return tiled_face<float>().forward(problem, plan, value, saved, scratch, stream);
-    return launch_teams_forward<UnivariateTile>(plan.forward_rows, problem, value, saved, scratch, stream);
+    if (!plan.is_specialised) return tiled_face<float>().forward(problem, plan, value, saved, scratch, stream);
+    return launch_warp_specialised_forward<UnivariateTile>(plan.forward_rows, problem, value, saved, scratch, stream);
   }
   static cudaError_t backward(
       const Problem<float>& problem, const Plan& plan, const Gradient<float>& gradient, const void* saved, void* scratch,
       cudaStream_t stream) {
     if (plan.rows != S::kRows) return tiled_face<float>().backward(problem, plan, gradient, saved, scratch, stream);
     void* const flows = static_cast<char*>(scratch) + ticket_bytes<S>(problem, 1);
-    return launch_team_backward<RobustEngine<S, UnivariateTile<S>, true>>(problem, gradient, saved, scratch, flows, stream);
+    return launch_specialised_backward<ExtendedRange<S, UnivariateTile<S>, true>>(
+        problem, gradient, saved, scratch, flows, stream);
   }
 };
 
@@ -60,10 +61,11 @@ struct FewDims {
       const Problem<float>& problem, const Plan& plan, float* value, void* saved, void* scratch, cudaStream_t stream) {
     const int rows = plan.forward_rows;
     if (problem.dim <= 4)
-      return reads_fours(problem) ? launch_teams_forward<Fours>(rows, problem, value, saved, scratch, stream)
-                                  : launch_teams_forward<UpToFour>(rows, problem, value, saved, scratch, stream);
-    return reads_fours(problem) ? launch_teams_forward<EightsInFours>(rows, problem, value, saved, scratch, stream)
-                                : launch_teams_forward<UpToEight>(rows, problem, value, saved, scratch, stream);
+      return reads_fours(problem) ? launch_warp_specialised_forward<Fours>(rows, problem, value, saved, scratch, stream)
+                                  : launch_warp_specialised_forward<UpToFour>(rows, problem, value, saved, scratch, stream);
+    return reads_fours(problem)
+               ? launch_warp_specialised_forward<EightsInFours>(rows, problem, value, saved, scratch, stream)
+               : launch_warp_specialised_forward<UpToEight>(rows, problem, value, saved, scratch, stream);
   }
   static cudaError_t backward(
       const Problem<float>& problem, const Plan& plan, const Gradient<float>& gradient, const void* saved, void* scratch,

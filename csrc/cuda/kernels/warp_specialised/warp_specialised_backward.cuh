@@ -6,7 +6,7 @@
 
 namespace softdtw {
 
-// A group between the ring's slot and global memory.
+// A group between the pipeline's slot and global memory.
 template <class S>
 __device__ __forceinline__ void copy_flows(const FlowSlot<S>* from, FlowSlot<S>& slot) {
   typename S::Scalar flows[S::kSteps], sums[S::kSteps];
@@ -20,7 +20,7 @@ __device__ __forceinline__ void copy_flows(const FlowSlot<S>* from, FlowSlot<S>&
 }
 
 template <class S>
-using FlowRing = Ring<FlowSlot<S>>;
+using FlowPipeline = Pipeline<FlowSlot<S>>;
 
 constexpr int kRebuilders = 2;
 
@@ -35,7 +35,7 @@ struct StageWeights {
 
 // What the warps of a strip share in backward: stages of weights, of which one is used while others are rebuilt.
 template <class S, int kWarps = kRebuilders>
-struct alignas(16) TeamStages {
+struct alignas(16) SpecialisedStages {
   using T = typename S::Scalar;
   static constexpr int kBuffers = kWarps + 1;
   // A rebuilding warp's own: its coming stage's snapshot, and the edges above two of its stages.
@@ -48,7 +48,7 @@ struct alignas(16) TeamStages {
   // The columns that the lanes meet in a stage, for the warp that goes back.
   static constexpr int kColumns = S::kStage * S::kSteps + kWarp;
   T columns[kBuffers][kColumns];
-  Gate<kWarp> rebuilt[kBuffers], used[kBuffers];
+  Mbarrier<kWarp> rebuilt[kBuffers], used[kBuffers];
 
   __device__ void start(int lane) {
     if (lane < kBuffers) {
@@ -106,12 +106,12 @@ __device__ __forceinline__ void copy_columns(
 template <class S, class Around, class Tile>
 __device__ __forceinline__ void rebuild_stage(
     const Around& around, const Extent& extent, const Recurrences<S>& recurrences, int first_chunk, int parts,
-    int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, RobustState<S>& state, Tile& tile,
+    int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state, Tile& tile,
     StageWeights<S>& stage_weights) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
   Width<S> width;
-  RobustTop<S> top;
+  ExtendedTop<S> top;
   double lane_above = 0, above_reference = 0;
   T shift = 0;
 #pragma unroll 1
@@ -124,7 +124,7 @@ __device__ __forceinline__ void rebuild_stage(
     if (chunk + around.above_offset < above_groups)
       top.read(edges[part]);
     else if (top.exists)
-      top = RobustTop<S>();
+      top = ExtendedTop<S>();
     if (part == 0) {
       if (first_chunk == 0) state.renew(lane, top.reference);
       lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
@@ -162,10 +162,10 @@ __device__ __forceinline__ void rebuild_stage(
 
 // Rebuilds every kRebuilders-th stage of a strip, from the last to the first. Turns count all of them.
 template <class S, class Tile>
-__device__ void team_rebuild(
+__device__ void specialised_rebuild(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, const Saved<S>& saved,
-    int rebuilder, TeamStages<S>& team_stages) {
-  TeamStages<S>& stages = pinned(team_stages);
+    int rebuilder, SpecialisedStages<S>& specialised_stages) {
+  SpecialisedStages<S>& stages = pinned(specialised_stages);
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
   const Strip<S>& strip = around.strip;
@@ -173,7 +173,7 @@ __device__ void team_rebuild(
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
   const Recurrences<S> recurrences(problem, pair);
-  typename TeamStages<S>::Sources& sources = stages.sources[rebuilder];
+  typename SpecialisedStages<S>::Sources& sources = stages.sources[rebuilder];
   Tile tile(problem, extent, strip, pair, lane);
   const auto fetch = [&](int stage, int slot_of_edges) {
     fetch_sources(
@@ -190,7 +190,7 @@ __device__ void team_rebuild(
     const int next_stage = stage - kRebuilders;
     __pipeline_wait_prior(0);
     __syncwarp();
-    RobustState<S> state;
+    ExtendedState<S> state;
     if (stage > 0)
       state.load(sources.snapshot, lane);
     else
@@ -207,28 +207,29 @@ __device__ void team_rebuild(
 
 // A lane's rows of x, and its columns of y in a chunk.
 template <class S>
-struct TeamTile {
+struct SpecialisedTile {
   using T = typename S::Scalar;
   T x[S::kRows], y[S::kSteps];
 
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
 };
 
-// Goes back over the stages of a strip. What flows up from the strip below comes from one ring and what flows on from this
+// Goes back over the stages of a strip. What flows up from the strip below comes from one pipeline and what flows on from this
 // strip goes to another, with the sums of dy beside it.
 template <class S, class Tile>
-__device__ void team_backward(
+__device__ void specialised_backward(
     const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
-    int64_t pair, int index, TeamStages<S>& team_stages, FlowRing<S>& below_flows, FlowRing<S>& above_flows) {
+    int64_t pair, int index, SpecialisedStages<S>& specialised_stages, FlowPipeline<S>& below_flows,
+    FlowPipeline<S>& above_flows) {
   using T = typename S::Scalar;
-  TeamStages<S>& stages = pinned(team_stages);
-  FlowRing<S>&below_ring = pinned(below_flows), &above_ring = pinned(above_flows);
+  SpecialisedStages<S>& stages = pinned(specialised_stages);
+  FlowPipeline<S>&below_pipeline = pinned(below_flows), &above_pipeline = pinned(above_flows);
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
   const Strip<S>& strip = around.strip;
   const int below_groups = around.is_last ? 0 : around.below.groups(), own_groups = strip.groups();
   const int last_chunk = last_chunk_of(around);
-  TeamTile<S> tile;
+  SpecialisedTile<S> tile;
   const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
@@ -241,13 +242,13 @@ __device__ void team_backward(
   SinkOf<S, Tile> sink(
       problem, gradient, extent, pair, lane, Columns{0, 0, 0, stores ? strip.end_column : 0},
       gradient_scale(problem, gradient, pair), nullptr);
-  RobustFlow<S> flow;
+  ExtendedFlow<S> flow;
   T sum_next = 0;
   unsigned taken = 0;
   // Lane 31's columns start one right of this group of the strip below.
   const auto below_group = [&](int chunk) { return chunk - S::kSkewChunks - around.below_offset; };
-  below_ring.skip(taken, max(0, min(below_groups, below_groups - 1 - below_group(last_chunk))));
-  unsigned room = above_ring.kRoom;
+  below_pipeline.release_until(taken, max(0, min(below_groups, below_groups - 1 - below_group(last_chunk))));
+  unsigned room = above_pipeline.kRoom;
   int turn = 0;
   fetch(last_chunk / S::kStage, 0);
   for (int stage = last_chunk / S::kStage; stage >= 0; --stage, ++turn) {
@@ -257,7 +258,7 @@ __device__ void team_backward(
     __syncwarp();
     if (stage > 0) fetch(stage - 1, 1 - turn % 2);
     const T* const window = stages.columns[turn % 2] + kWarp - 1 - lane;
-    if (!around.is_first) above_ring.make_room(room, max(0, own_groups - first_chunk));
+    if (!around.is_first) above_pipeline.acquire(room, max(0, own_groups - first_chunk));
     stages.rebuilt[buffer].wait(turn / stages.kBuffers);
     // The first loop is for chunks that need no check, without a jump in it.
     for (int part = parts - 1; part >= 0;) {
@@ -269,10 +270,10 @@ __device__ void team_backward(
           below[t] = sums[t] = 0;
         }
         if (below_group(chunk) >= 0 && below_group(chunk) < below_groups) {
-          const FlowSlot<S>& slot = below_ring.await(taken);
+          const FlowSlot<S>& slot = below_pipeline.wait(taken);
           load_group(slot.flows, true, below);
           load_group(slot.sums, true, sums);
-          below_ring.leave(taken++);
+          below_pipeline.release(taken++);
         }
         sink.start(place);
       };
@@ -280,11 +281,11 @@ __device__ void team_backward(
         const int own_item = own_groups - 1 - chunk;
         const bool leaves = !around.is_first && own_item >= 0 && lane == 0;
         const auto& cells = stages.weights[buffer].chunks[part];
-        FlowSlot<S>& out = above_ring.place(own_item);
+        FlowSlot<S>& out = above_pipeline.slot(own_item);
         // Loads from shared memory do not pass stores to it, so these are few.
         constexpr int kAtOnce = 4;
         T flows_on[kAtOnce], sums_on[kAtOnce];
-        sweep_robust_reversed<decltype(general)::value, S>(
+        sweep_extended_reversed<decltype(general)::value, S>(
             [&](int k, int t) { return cells[t][lane].rows[k]; }, extent, place, lane, end_row, around.end_time % S::kSteps,
             below, flow, [&](int k, int t, T e) { sink.cell(tile, k, t, e); },
             [&](int t, T handed) {
@@ -297,7 +298,7 @@ __device__ void team_backward(
               }
             });
         sum_next = sums[0];
-        if (leaves) above_ring.fill(own_item);
+        if (leaves) above_pipeline.commit(own_item);
         --part;
       };
 #pragma unroll 1
@@ -315,7 +316,7 @@ __device__ void team_backward(
     }
     stages.used[buffer].arrive();
   }
-  below_ring.skip(taken, below_groups);
+  below_pipeline.release_until(taken, below_groups);
   sink.finish(strip, extent);
 }
 

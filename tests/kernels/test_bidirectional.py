@@ -48,10 +48,10 @@ def kernels_of(call):
 def test_it_is_what_these_tests_are_about():
     x, y = (noise(2, size, 1, seed=size).float().cuda().requires_grad_() for size in LEAST)
     names = kernels_of(lambda: soft_dtw(x, y, kernel="tiled").sum().backward())
-    assert all(name in names for name in ("meeting_forward", "meeting_value", "meeting_cut", "meeting_backward")), names
+    assert all(f"bidirectional_{part}" in names for part in ("forward", "value", "cut", "backward")), names
     for other in (x[:, 1:], y[:, 1:]):
         pair = (other, y) if other.shape[1] < LEAST[0] else (x, other)
-        assert "meeting" not in kernels_of(lambda pair=pair: soft_dtw(*pair, kernel="tiled"))
+        assert "bidirectional" not in kernels_of(lambda pair=pair: soft_dtw(*pair, kernel="tiled"))
 
 
 # Rows and columns that a side's first lanes and first chunk lack: none, one, an odd number, as many as there can be.
