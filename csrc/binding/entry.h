@@ -2,7 +2,7 @@
 //
 // A Backend is a struct of static functions; those that compute are templates over float and double:
 //   Plan plan(call, kernel, rows, device)                          what runs, or an error; `device` is an index
-//   Plan plan_from_code(code)                                      what ran, from plan.code(), a number of 1 to 255
+//   Plan plan_from_code(code)                                      what ran, from plan.code(): 1 to 255, or 0 where there is one plan
 //   int64_t saved_bytes<T>(problem, plan)                          what forward saves for backward
 //   void forward<T>(problem, plan, T* value, void* saved, like)    saved is null where nothing is to be kept
 //   void backward<T>(problem, plan, gradient, const void* saved, like)

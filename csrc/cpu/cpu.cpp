@@ -53,7 +53,7 @@ void rest(int64_t round) {
 
 struct CpuBackend {
   struct Plan {  // there is one
-    int code() const { return 1; }
+    int code() const { return 0; }
   };
 
   static Plan plan(const Call&, const std::string& kernel, int64_t, int) {
@@ -62,10 +62,7 @@ struct CpuBackend {
         "' runs on CUDA only; for CPU tensors expected 'cpu' (or 'auto')");
     return {};
   }
-  static Plan plan_from_code(int code) {
-    STD_TORCH_CHECK(code == Plan().code(), "saved: expected what the CPU's forward pass returned");
-    return {};
-  }
+  static Plan plan_from_code(int) { return {}; }
   static Order order(const Call&, const Plan&, Pass) { return Order::kDimensionMajor; }
   static Order gradient_order(const Call&, const Plan&) { return Order::kDimensionMajor; }
   static Tensor arrange(const Tensor& series, Order) { return series; }  // pack() reads any strides

@@ -78,6 +78,7 @@ void mbarrier_init(unsigned address) {
   machine().tell();
   mbarrier(address) = {kArrivals, kArrivals, 0};
 }
+inline unsigned reduce_max(unsigned number) { return __reduce_max_sync(0xffffffffu, number); }
 inline void mbarrier_inval(unsigned address) { running(address).phase = Mbarrier::kStopped; }
 inline void mbarrier_arrive(unsigned address) {
   Mbarrier& barrier = running(address);

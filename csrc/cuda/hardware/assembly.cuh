@@ -8,6 +8,13 @@
 
 namespace softdtw::ptx {
 
+// An instruction that GPUs before sm_80 lack. No kernel gets there: the plan of a call keeps away those that need it (cuda/select).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define SOFTDTW_SINCE_SM_80(...) __trap()
+#else
+#define SOFTDTW_SINCE_SM_80(...) __VA_ARGS__
+#endif
+
 // Where an object of shared memory lies, in 32 bits.
 __device__ __forceinline__ unsigned shared_address(const void* object) {
   return static_cast<unsigned>(__cvta_generic_to_shared(object));
@@ -61,9 +68,16 @@ __device__ __forceinline__ float max_nan(float a, float b) {
 // factor, bits below TF32's 11 are not looked at; how sums are rounded is left open.
 __device__ __forceinline__ void mma_m16n8k8_tf32(
     float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  SOFTDTW_SINCE_SM_80(
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+f"(
+              sum[0]),
+          "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)));
+}
+
+// The greatest of the warp's numbers.
+__device__ __forceinline__ unsigned reduce_max(unsigned number) {
+  SOFTDTW_SINCE_SM_80(number = __reduce_max_sync(0xffffffffu, number));
+  return number;
 }
 
 // A hint: the line of global memory is wanted soon.
@@ -85,32 +99,38 @@ __device__ __forceinline__ void bar_sync() {
 
 template <int kArrivals>
 __device__ __forceinline__ void mbarrier_init(unsigned address) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address), "n"(kArrivals) : "memory");
+  SOFTDTW_SINCE_SM_80(asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address), "n"(kArrivals) : "memory"));
 }
 // Its memory may be used otherwise, or initialised again.
 __device__ __forceinline__ void mbarrier_inval(unsigned address) {
-  asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(address) : "memory");
+  SOFTDTW_SINCE_SM_80(asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(address) : "memory"));
 }
 __device__ __forceinline__ void mbarrier_arrive(unsigned address) {
-  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address) : "memory");
+  SOFTDTW_SINCE_SM_80(
+      asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address) : "memory"));
 }
 // Whether the phase of this parity is complete: of the current phase, or of the one before it.
 __device__ __forceinline__ bool mbarrier_test_wait(unsigned address, unsigned parity) {
-  unsigned open;
-  asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-               : "=r"(open)
-               : "r"(address), "r"(parity)
-               : "memory");
+  unsigned open = 0;
+  SOFTDTW_SINCE_SM_80(
+      asm volatile(
+          "{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(open) : "r"(
+              address),
+          "r"(parity) : "memory"));
   return open != 0;
 }
-// From sm_90 on: the same, but the lane may sleep for a while, until the phase is complete.
+// The same; from sm_90 on, the lane may sleep for a while, until the phase is complete.
 __device__ __forceinline__ bool mbarrier_try_wait(unsigned address, unsigned parity) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return mbarrier_test_wait(address, parity);
+#else
   unsigned open;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
                : "=r"(open)
                : "r"(address), "r"(parity)
                : "memory");
   return open != 0;
+#endif
 }
 
 // ---- Words through which threads hand over what they have written. A load that acquires and sees what a store has released sees

@@ -1,9 +1,8 @@
-// Products of small float32 matrices by a warp, m16n8k8, on the tensor cores where there are any.
+// Products of small float32 matrices by a warp, m16n8k8, on the tensor cores.
 //
 // A tensor core multiplies TF32 numbers, of 11 bits. Each factor is split into such: a = high + low to about 22 bits, and
 // high low, low high and high high are summed in float32, so a product is about as good as one of float32. A fourth product,
-// with what is left of the right factor, makes it exact where the left one is 1. Before sm_80 factors stay whole, and the lanes
-// exchange them.
+// with what is left of the right factor, makes it exact where the left one is 1.
 //
 // A lane is member lane % 4 of group g = lane / 4. With t its member number, it holds
 //   of the left factor, 16 x 8:   (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)
@@ -20,15 +19,10 @@ struct Factor {
 
   Factor() = default;
   __device__ __forceinline__ explicit Factor(float a) {
-#if __CUDA_ARCH__ >= 800
     // `high` is rounded, the others are cut off. A NaN may get lost in `high`, never in `low`.
     high = cut_off(__uint_as_float(__float_as_uint(a) + 0x1000u));
     low = a - high;
     rest = low - cut_off(low);
-#else
-    high = a;
-    low = rest = 0;
-#endif
   }
   __device__ __forceinline__ static float cut_off(float a) { return __uint_as_float(__float_as_uint(a) & 0xffffe000u); }
 };
@@ -54,28 +48,11 @@ using Sums = float[4];
 // first term is all.
 template <int kTerm, class Left>
 __device__ __forceinline__ void add_term(Sums& sum, const Left (&left)[4], const Factor (&right)[2]) {
-#if __CUDA_ARCH__ >= 800
   const auto a = [&](int j) { return __float_as_uint(kTerm == 2 ? low_of(left[j]) : left[j].high); };
   const auto b = [&](int j) {
     return __float_as_uint(kTerm == 3 ? right[j].rest : kTerm == 1 ? Factor::cut_off(right[j].low) : right[j].high);
   };
   ptx::mma_m16n8k8_tf32(sum, a(0), a(1), a(2), a(3), b(0), b(1));
-#else
-  if (kTerm > 0) return;
-  const int group = threadIdx.x / 4, member = threadIdx.x % 4;
-#pragma unroll
-  for (int k = 0; k < 8; ++k) {
-    const int half = k / 4;
-    const float upper = __shfl_sync(kAllLanes, left[2 * half].high, 4 * group + k % 4);
-    const float lower = __shfl_sync(kAllLanes, left[2 * half + 1].high, 4 * group + k % 4);
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const float column = __shfl_sync(kAllLanes, right[half].high, 4 * (2 * member + j) + k % 4);
-      sum[j] = fmaf(upper, column, sum[j]);
-      sum[2 + j] = fmaf(lower, column, sum[2 + j]);
-    }
-  }
-#endif
 }
 
 // sums[i] += left[i] right[i] for several independent sums, so that the tensor cores, which add slowly, need not wait.
@@ -109,13 +86,8 @@ __device__ __forceinline__ float sum_of_group(float a) {
 
 // The greatest of the warp's numbers, none of them negative; NaN if one is NaN.
 __device__ __forceinline__ float greatest_of_warp(float a) {
-  unsigned bits = __float_as_uint(a) & 0x7fffffffu;  // ordered as the numbers are, NaN above all others
-#if __CUDA_ARCH__ >= 800
-  bits = __reduce_max_sync(kAllLanes, bits);
-#else
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) bits = max(bits, __shfl_xor_sync(kAllLanes, bits, distance));
-#endif
-  return __uint_as_float(bits);
+  const unsigned bits = __float_as_uint(a) & 0x7fffffffu;  // ordered as the numbers are, NaN above all others
+  return __uint_as_float(ptx::reduce_max(bits));
 }
 
 }  // namespace softdtw
