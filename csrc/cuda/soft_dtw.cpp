@@ -26,7 +26,8 @@ struct CudaBackend {
   }
   static Plan plan_from_code(int code) {
     const std::optional<Plan> plan = Plan::from_code(code);
-    STD_TORCH_CHECK(plan.has_value(), "saved: expected what a forward pass on CUDA returned");
+    STD_TORCH_CHECK(
+        plan.has_value(), "saved: expected what forward with save=True returns on CUDA; this pass saved nothing");
     return *plan;
   }
 

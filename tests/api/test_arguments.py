@@ -148,7 +148,11 @@ OPTIONS = [
 SOFT_OPTIONS = [
     *(({"gamma": gamma}, *expected) for gamma, *expected in GAMMAS),
     ({"warp_penalty": 1e30, "gamma": 1e-10}, ValueError, r"warp_penalty: 1e\+30 / gamma = 1e-10 overflows float32"),
-    ({"kernel": "fast"}, ValueError, "kernel: expected one of 'auto', 'cpu', 'diagonal', 'stencil', 'tiled', .* got 'fast'"),
+    (
+        {"kernel": "fast"},
+        ValueError,
+        "kernel: expected one of 'auto', 'cpu', 'diagonal', 'stencil', 'tiled', .* got 'fast'",
+    ),
     ({"kernel": 1}, TypeError, "kernel: expected a string, got int"),
     ({"kernel": "tiled"}, ValueError, "kernel: 'tiled' runs on CUDA tensors only, and x is on cpu; use 'auto' or 'cpu'"),
 ]

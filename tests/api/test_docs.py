@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import torchsoftdtw
+from torchsoftdtw._kernels import selection
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,12 +63,22 @@ def test_reference_names_every_public_name():
         assert re.search(rf"^\.\. auto(class|function):: {name}$", reference, re.MULTILINE), name
 
 
+SPECIALIZATIONS = [f"{kernel}/{name}" for kernel, names in selection.SPECIALIZATIONS.items() for name in names]
+
+
+def test_the_table_of_kernels_has_every_specialisation_in_its_order():
+    text = (ROOT / "csrc" / "README.md").read_text()
+    listed = [name for name in re.findall(r"^\| `(\w+/\w+)` \|", text, re.MULTILINE)]
+    assert listed == [name for name in SPECIALIZATIONS if name != "diagonal/plain"]
+
+
 @pytest.mark.parametrize("page", OF_KERNELS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_that_pages_beside_the_kernels_name_are_there(page):
     text = page.read_text()
     folders = [page.parent, ROOT / "csrc", ROOT / "csrc" / "cuda", ROOT]
     names = re.findall(r"`([\w./]+/[\w./]*|[\w.]+\.(?:cuh?|cpp|h|py|md))`", text)
     missing = [name for name in names if not any((folder / name).exists() for folder in folders)]
+    missing = [name for name in missing if name not in SPECIALIZATIONS]
     missing += [link for link in re.findall(r"\]\(([^)#]+)", text) if not (page.parent / link).exists()]
     assert not missing
 
