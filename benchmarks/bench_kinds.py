@@ -9,6 +9,10 @@ Two versions are compared by a record of each, the second without timing anythin
     python benchmarks/bench_kinds.py --output with.json
     PYTHONPATH=../without python benchmarks/bench_kinds.py --output without.json
     python benchmarks/bench_kinds.py --rows with.json --against without.json
+
+And two kernels by one record of both:
+
+    python benchmarks/bench_kinds.py --kernels stencil/linear_domain stencil/extended_range --than stencil/extended_range
 """
 
 import argparse
@@ -91,12 +95,13 @@ def show(rows):
     return common.markdown_table(header, lines)
 
 
-def compare(rows, others):
-    """Two tables: how many times as fast as the other record's each row is, and what that comes to for a shape."""
-    known = {tuple(other[name] for name in SAME): other for other in others if other["agrees"]}
+def compare(rows, others, same=SAME):
+    """Two tables: how many times as fast each row is as that of `others` which is the same, and what that comes to for a
+    shape."""
+    known = {tuple(other[name] for name in same): other for other in others if other["agrees"]}
     ratios, lines = {}, []
     for row in rows:
-        other = known.get(tuple(row[name] for name in SAME))
+        other = known.get(tuple(row[name] for name in same))
         if other is None or not row["agrees"]:
             continue
         times = [other[figure]["median"] / row[figure]["median"] for figure in FIGURES]
@@ -140,6 +145,7 @@ def parse_arguments():
     parser.add_argument("--budget", type=float, default=0.1, help="seconds of calls a figure, three at least")
     parser.add_argument("--rows", metavar="RECORD", help="time nothing: the rows of this record")
     parser.add_argument("--against", metavar="RECORD", help="how many times as fast as this record's the rows are")
+    parser.add_argument("--than", metavar="KERNEL", help="how many times as fast as this kernel the others are")
     parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     return parser.parse_args()
@@ -166,6 +172,10 @@ def main():
     print(show(rows))
     if options.against:
         print(f"\nTimes as fast as {common.file_name(options.against)}:\n\n{compare(rows, rows_of(options.against))}")
+    if options.than:
+        of_others = [row for row in rows if row["kernel"] != options.than]
+        of_kernel = [row for row in rows if row["kernel"] == options.than]
+        print(f"\nTimes as fast as {options.than}:\n\n{compare(of_others, of_kernel, SAME[:-1])}")
     sys.exit(not all(row["agrees"] for row in rows))
 
 

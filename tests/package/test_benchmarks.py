@@ -1,6 +1,7 @@
 """Benchmarks run on small problems and write what they measured."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -115,3 +116,14 @@ def test_records_are_compared_row_by_row_and_as_a_whole():
     assert ["all", "auto", "forward + backward", "2", "2.00", "1.00", "yes"] in lines
     with pytest.raises(ValueError, match="no row in common"):
         bench_kinds.compare(new, old[2:3])
+
+
+def test_two_kernels_of_one_record_are_compared():
+    shared = dict(zip(bench_kinds.SAME, (2, 8, 1, "float32", "noise", 1.0, 100), strict=False)) | {"agrees": True}
+
+    def row(kernel, *seconds):
+        times = {figure: {"median": time} for figure, time in zip(bench_kinds.FIGURES, seconds, strict=True)}
+        return shared | {"kernel": kernel} | times
+
+    text = bench_kinds.compare([row("a", 1.0, 2.0)], [row("b", 3.0, 1.0)], bench_kinds.SAME[:-1])
+    assert re.search(r"\| a +\| 3.00 +\| 0.50", text)
