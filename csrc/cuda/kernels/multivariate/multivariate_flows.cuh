@@ -153,8 +153,6 @@ class Inflow {
     over = items.items[item % items.kRoom].word != 0;
     items.release(item++);
   }
-  // Whether it is known that the next chunk and all before it take nothing.
-  __device__ __forceinline__ bool is_known_over() const { return over; }
   // Whether the next chunk and all before it take nothing. Waits for what the next one takes.
   __device__ __forceinline__ bool is_over() const { return over || items.wait(item).word != 0; }
 };

@@ -58,25 +58,15 @@ __device__ void reverse_strip(
       release(passed, 0);
     }
   };
-  // A stage is held if its weights are used and their buffer is not released, since what would be rebuilt there, two stages on, will
-  // hardly be needed: `passed`, and the one swept before it.
-  static_assert(Channel::kBuffers == 2);
-  bool is_held = false, was_held = false;
   // Those who rebuild wait for either buffer, or are at work in it, which has to be done first: no mbarrier may be two openings ahead of
   // those who wait.
+  static_assert(Channel::kBuffers == 2);
   const auto end_run = [&](bool again) {
-    const auto end_buffer = [&](int stage, bool is_first) {
-      if (lane == 0) channel.stage_ends[buffer_of(stage)] = is_first ? Channel::kEndsHere : Channel::kHasEnded;
+    for (int stage = passed - 1; stage >= max(0, passed - 2); --stage) {
+      await_stage(stage);
+      if (lane == 0) channel.stage_ends[buffer_of(stage)] = stage == passed - 1 ? Channel::kEndsHere : Channel::kHasEnded;
       __syncwarp();
       release(stage, 0);
-    };
-    if (passed > 0) {
-      if (!was_held) await_stage(passed - 1);
-      end_buffer(was_held ? passed + 1 : passed - 1, was_held || !is_held);
-    }
-    if (passed > 1) {
-      if (!is_held) await_stage(passed - 2);
-      end_buffer(is_held ? passed : passed - 2, is_held && !was_held);
     }
     if (lane == 0) channel.again = again;
     Channel::meet();
@@ -137,15 +127,8 @@ __device__ void reverse_strip(
   int stage = 0, turn = 0;
   bool counts = false;
   bool lives = false;  // whether what flows counts
-  // Where E will probably end: a path that leaves the strip below goes as far until it has left this one, if it follows the table's
-  // diagonal. Right by a chunk or two, or else the sweep waits once for a stage. 0 until it is known where nothing comes from below
-  // any more.
-  int expected_end = 0;
-  const int crossing = static_cast<int>(S::kStripRows / S::kSteps * (static_cast<float>(extent.m) / extent.n));
   const auto begin_stage = [&](int chunk) {
     stage = passed = chunk / S::kStage;
-    was_held = is_held;
-    is_held = (stage - Channel::kBuffers + 1) * S::kStage <= expected_end && stage >= Channel::kBuffers;
     turn = turn_of(stage);
     kept = reinterpret_cast<const float2*>(channel.weights[buffer_of(stage)]) + lane;
     counts = lives = false;
@@ -169,10 +152,6 @@ __device__ void reverse_strip(
       lives = do_count(flow, below, lane) || is_end;
       counts = counts || lives;
       if (!lives) flow = ExtendedFlow<HalfShape>();
-      if (lives && was_held) {
-        release(stage + 1, 0);
-        was_held = false;
-      }
     }
     // A loop of few instructions, since the warps of a strip share what caches them.
 #pragma unroll 1
@@ -196,8 +175,7 @@ __device__ void reverse_strip(
       if (chunk < left) FlowRows::leave(out + t0, handed_on);
     }
     inflow.release();
-    if (expected_end == 0 && inflow.is_known_over()) expected_end = max(0, chunk - crossing);
-    if (!is_held) channel.released[turn % Channel::kBuffers][place_in_buffer].arrive();
+    channel.released[turn % Channel::kBuffers][place_in_buffer].arrive();
     if (chunk % kBatchGroups == 0) {
       channel.alignment.filled[slot].arrive();
       back(slot);
