@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from build_support import architectures  # noqa: E402
 from build_support.compilation import compile_all, link, run, tasks  # noqa: E402
+from build_support.headers import check_headers  # noqa: E402
 
 OBJECTS = Path("build") / "objects"  # one place for every way to build, so that none starts anew
 SOURCES = {
@@ -73,6 +74,7 @@ def torch_folder():
 
 
 def include_flags():
+    check_headers(torch_folder() / "include")
     return [*DEFINES, "-Icsrc", "-isystem", str(torch_folder() / "include")]
 
 

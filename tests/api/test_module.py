@@ -50,3 +50,9 @@ def test_pickles_copies_and_saves(cost):
 
 def test_has_no_state():
     assert not SoftDTW().state_dict() and not list(SoftDTW().parameters())
+
+
+def test_a_band_may_be_a_tensor_of_one_number():
+    assert repr(SoftDTW(bandwidth=torch.tensor(2))) == repr(SoftDTW(bandwidth=2))
+    with pytest.raises(TypeError, match="bandwidth: expected an integer or None"):
+        SoftDTW(bandwidth=torch.tensor([2]))

@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 sys.path.append(str(next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.py").exists())))
-from build_support import architectures, compilation
+from build_support import architectures, compilation, headers
 
 NVCC_13 = {(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)}
 NVCC_11 = {(7, 0), (7, 5), (8, 0), (8, 6)}
@@ -289,3 +290,14 @@ def test_a_library_is_linked_anew_when_an_object_is_newer_or_gone(tmp_path, monk
     os.utime(tmp_path / "a.o", (1e9, 1e9))
     assert link(["a.o"])
     assert not link(["a.o"])
+
+
+def test_older_headers_of_pytorch_are_an_error_that_says_so(tmp_path):
+    headers.check_headers(Path(torch.__file__).parent / "include")
+    with pytest.raises(SystemExit, match=r"expected the headers of PyTorch 2\.13 or later"):
+        headers.check_headers(tmp_path)
+    macros = tmp_path / "torch" / "csrc" / "stable" / "macros.h"
+    macros.parent.mkdir(parents=True)
+    macros.write_text("#define TORCH_ERROR_CODE_CHECK(call)")
+    with pytest.raises(SystemExit, match=r"Those in .* are older"):
+        headers.check_headers(tmp_path)

@@ -44,6 +44,9 @@ def non_negative_penalty(warp_penalty):
 
 
 def band_radius(bandwidth):
+    """A radius for all pairs, of a module."""
+    if isinstance(bandwidth, torch.Tensor) and bandwidth.dim() == 0 and bandwidth.dtype in INTEGERS:
+        bandwidth = bandwidth.item()
     if not is_integer(bandwidth):
         raise TypeError(f"bandwidth: expected an integer or None, got {describe(bandwidth)}")
     radius = operator.index(bandwidth)
