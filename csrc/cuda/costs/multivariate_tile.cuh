@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/hardware/pipeline.cuh"
-#include "cuda/kernels/multivariate/multivariate_channel.cuh"
+#include "cost_pipeline.cuh"
 
 namespace softdtw {
 

@@ -1,6 +1,7 @@
 // A lane's tile of a chunk (strip.cuh): where it lies, and the costs in it.
 #pragma once
 
+#include "cuda/numbers/device_math.cuh"
 #include "cuda/strips/strip.cuh"
 
 namespace softdtw {
@@ -165,25 +166,6 @@ struct DenseTile {
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
-
-// The lesser and the greater of two numbers; NaN if one is NaN.
-__device__ __forceinline__ float lesser(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  return ptx::min_nan(a, b);
-#else
-  return a <= b || a != a ? a : b;
-#endif
-}
-__device__ __forceinline__ float greater(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  return ptx::max_nan(a, b);
-#else
-  return a >= b || a != a ? a : b;
-#endif
-}
-
-__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
-__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
 
 // Squared differences of float32 series of one dimension, from registers.
 template <class S>

@@ -9,7 +9,6 @@
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/select/blocks.h"
-#include "cuda/strips/async_prefetch.cuh"
 #include "series_gradient.cuh"
 
 namespace softdtw {

@@ -1,7 +1,7 @@
 // Series of float32 whose vectors are read four numbers at a time.
 #pragma once
 
-#include "cuda/numbers/device_math.cuh"
+#include "core/problem.h"
 
 namespace softdtw {
 

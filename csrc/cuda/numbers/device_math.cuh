@@ -6,9 +6,6 @@
 
 namespace softdtw {
 
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
-
 template <typename T>
 struct DeviceMath;
 
@@ -56,6 +53,25 @@ struct DeviceMath<double> {
   __device__ static __forceinline__ double abs(double a) { return fabs(a); }
   __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
 };
+
+// The lesser and the greater of two numbers; NaN if one is NaN.
+__device__ __forceinline__ float lesser(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  return ptx::min_nan(a, b);
+#else
+  return a <= b || a != a ? a : b;
+#endif
+}
+__device__ __forceinline__ float greater(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  return ptx::max_nan(a, b);
+#else
+  return a >= b || a != a ? a : b;
+#endif
+}
+
+__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
+__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
 
 // One dimension's share of a cost, added to the sum of the others.
 template <typename T>

@@ -8,8 +8,9 @@
 // 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
-#include "cuda/costs/tile.cuh"
-#include "cuda/strips/async_prefetch.cuh"
+#include "cuda/hardware/handoff.cuh"
+#include "device_math.cuh"
+#include "packed_entry.cuh"
 
 namespace softdtw {
 
@@ -52,13 +53,15 @@ struct ExtendedTop {
       s[t] = 1;
     }
   }
-  __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
+  template <class Edge>
+  __device__ __forceinline__ void read(const Edge& edge, int g, bool near) {
     load_group(edge.group(g), near, m);
     load_group(edge.group(g) + S::kSteps, near, s);
     reference = load(edge.references + g, near);
     complete();
   }
-  __device__ __forceinline__ void read(const EdgeSlot<S>& slot) {
+  template <class Slot>
+  __device__ __forceinline__ void read(const Slot& slot) {
     load_group(slot.entries, true, m);
     load_group(slot.entries + S::kSteps, true, s);
     reference = slot.reference;

@@ -74,6 +74,23 @@ struct ExtendedState {
   }
 };
 
+// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
+template <class S>
+__device__ __forceinline__ double above_of(
+    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
+  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
+}
+
+// A pair's value, from its last entry.
+template <typename T, typename Fraction>
+__device__ __forceinline__ void store_value(
+    const Problem<T>& problem, int64_t pair, double reference, double m, Fraction s, T* value) {
+  const double scale = static_cast<T>(problem.scale_of(pair));
+  const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
+  const double result = (reference + m - log2(static_cast<double>(s))) * unit;
+  value[pair] = m >= Unreachable<T>::value / 2 ? T(INFINITY) : static_cast<T>(result);
+}
+
 // The recurrences of the two widths of m.
 template <class S>
 struct Recurrences {

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cuda/hardware/pipeline.cuh"
-#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/numbers/extended_range.cuh"
+#include "async_prefetch.cuh"
 
 namespace softdtw {
 

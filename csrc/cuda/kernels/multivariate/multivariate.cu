@@ -3,7 +3,7 @@
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
 // what another could do meanwhile. Forward: one sweeps, as the extended range does (multivariate_forward.cuh), and two compute costs
-// ahead of it (multivariate_costs.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (multivariate_rebuild.cuh),
+// ahead of it (multivariate_costs_few.cuh, multivariate_costs_many.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (multivariate_rebuild.cuh),
 // one sweeps back (multivariate_reverse.cuh), for which another looks for what comes from the strip below (multivariate_flows.cuh), and two
 // or six turn E into gradients behind it (multivariate_gradient.cuh). Neither costs nor E leave the chip: they stand in pipelines in shared
 // memory (multivariate_channel.cuh). Series and gradients are read and written vector by vector, D numbers in a row.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+#include "multivariate_channel.cuh"
 
 namespace softdtw {
 

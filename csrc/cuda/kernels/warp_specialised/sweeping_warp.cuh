@@ -5,6 +5,7 @@
 // without a jump, the sweep is checked when it is done, and references are renewed only when it is time.
 #pragma once
 
+#include "cuda/numbers/extended_range_state.cuh"
 #include "cuda/strips/edge_pipeline.cuh"
 
 namespace softdtw {
