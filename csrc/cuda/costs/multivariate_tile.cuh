@@ -3,6 +3,7 @@
 
 #include "cuda/hardware/pipeline.cuh"
 #include "cost_pipeline.cuh"
+#include "tile.cuh"
 
 namespace softdtw {
 
