@@ -10,6 +10,12 @@
 
 namespace softdtw {
 
+// Whether a pair has a gradient to be computed. If not, invalid_backward() answers.
+template <typename T>
+__device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
+  return extent.valid() && isfinite(gradient.value[pair]);
+}
+
 constexpr int kProductTile = 64, kProductSlice = 16, kProductThreads = 256;
 
 template <bool kForX, typename T>
@@ -22,7 +28,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
   const int first_row = static_cast<int>(blockIdx.x / dim_tiles % row_tiles) * kProductTile;
   const int64_t first_dim = blockIdx.x % dim_tiles * kProductTile;
   const Extent extent = problem.extent(pair);
-  if (!extent.valid()) return;  // the sweep has filled in NaN
+  if (!has_gradient(gradient, extent, pair)) return;  // the sweep has answered
   const int rows = kForX ? extent.n : extent.m, columns = kForX ? extent.m : extent.n;
   if (first_row >= rows) return;
   const int last_row = min(rows, first_row + kProductTile) - 1;
@@ -67,14 +73,13 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
     __syncthreads();
   }
 
-  const bool has_value = isfinite(gradient.value[pair]);
-  const T scale = has_value ? gradient.arriving(pair) : gradient.without_value(pair);
+  const T scale = gradient.arriving(pair);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       if (first_row + row4 + i < rows && first_dim + dim4 + k < problem.dim)
-        out.at(first_row + row4 + i, first_dim + dim4 + k) = has_value ? sums[i][k] * scale : scale;
+        out.at(first_row + row4 + i, first_dim + dim4 + k) = sums[i][k] * scale;
 }
 
 template <typename T>

@@ -318,16 +318,10 @@ __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gra
   return scale * (problem.cost == Cost::kSqEuclidean ? T(2) : T(1));
 }
 
-// Whether a pair has a gradient to be computed. If not, invalid_backward() answers.
-template <typename T>
-__device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
-  return extent.valid() && isfinite(gradient.value[pair]);
-}
-
 // The answer for a pair whose value is not a number: in the pair's own part, and everywhere where its lengths are out of
 // range, which only the device can see: no number of such a pair is to be trusted.
 template <typename T>
-__device__ void invalid_backward(
+__device__ __noinline__ void invalid_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
   const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
   const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;

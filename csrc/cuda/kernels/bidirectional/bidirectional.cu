@@ -99,9 +99,8 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
     const __grid_constant__ BidirectionalMemory memory, CutOfPair* cuts, CutShares* shares) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
-  const bool is_number = !isnan(gradient_scale(problem, gradient, pair));  // neither value nor gradient from above spoil it
-  const bool has_gradient = extent.valid() && is_number;
-  const float start = has_gradient ? 0 : gradient.without_value(pair);
+  const bool is_computed = has_gradient(gradient, extent, pair) && !isnan(gradient.arriving(pair));
+  const float start = is_computed ? 0 : gradient.without_value(pair);
   const auto fill = [&](const View<float>& out, int64_t count, float with) {
     if (out.data == nullptr) return;
     for (int64_t i = blockIdx.y * kCutThreads + threadIdx.x; i < count; i += gridDim.y * kCutThreads)
@@ -109,7 +108,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
   };
   fill(gradient.x, problem.n, start);
   fill(gradient.y, problem.m, start);
-  if (!has_gradient) return;
+  if (!is_computed) return;
   const StatesAtCut states(extent, memory, pair);
   const Number sum = memory.sum(pair);
   const float scale = static_cast<float>(1 / sum.s);

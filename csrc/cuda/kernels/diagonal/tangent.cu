@@ -48,16 +48,21 @@ __device__ double direction(const View<const T>& view, int64_t pair, int row, in
 // NaN for a pair without a finite value. Derivatives along no direction are 0. By all threads of the block.
 template <typename T, int kDirections>
 __device__ void spoil(const Problem<T>& problem, const Tangents<T>& tangents, int64_t pair, const Extent& extent) {
-  const int64_t total = int64_t{extent.n} * extent.m;
+  // Calls visit(row, column) for the thread's share of the cells.
+  const auto for_each_cell = [&](auto&& visit) {
+    for (int row = 0; row < extent.n; ++row) {
+      const int first = max(0, row + extent.low), last = min(extent.m - 1, row + extent.high);
+      for (int column = first + threadIdx.x; column <= last; column += blockDim.x) visit(row, column);
+    }
+  };
   __shared__ bool moves;
   const auto along = [&](const View<const T>& view) {
     __syncthreads();
     if (threadIdx.x == 0) moves = false;
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
-      const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
-      if (extent.in_band(row, column) && direction(view, pair, row, column) != 0) moves = true;
-    }
+    for_each_cell([&](int row, int column) {
+      if (direction(view, pair, row, column) != 0) moves = true;
+    });
     __syncthreads();
     return moves ? double(NAN) : 0.0;
   };
@@ -69,10 +74,7 @@ __device__ void spoil(const Problem<T>& problem, const Tangents<T>& tangents, in
     flow.st = flow.s == 0 || flow.t == 0 ? 0.0 : double(NAN);
   }
   if (threadIdx.x == 0) tangents.value_tangent[pair] = static_cast<T>(flow.s);
-  for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
-    const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
-    if (extent.in_band(row, column)) write_flow(tangents, pair, row, column, flow);
-  }
+  for_each_cell([&](int row, int column) { write_flow(tangents, pair, row, column, flow); });
 }
 
 template <typename T, int kDirections>
