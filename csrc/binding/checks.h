@@ -4,10 +4,10 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include <torch/headeronly/util/Exception.h>
 
-#include "core/call.h"
 #include "core/recurrence.h"
 #include "tensors.h"
 
@@ -31,23 +31,18 @@ inline Cost cost_from_name(const std::string& name) {
   return Cost::kSqEuclidean;
 }
 
-inline const int64_t* per_pair(const OptionalTensor& tensor, int64_t batch, const Tensor& like, const char* name) {
-  if (!tensor) return nullptr;
-  STD_TORCH_CHECK(
-      tensor->dim() == 1 && tensor->size(0) == batch && tensor->scalar_type() == ScalarType::Long &&
-          tensor->is_contiguous() && tensor->device() == like.device(),
-      name, ": expected a contiguous int64 tensor of shape (", batch, ",) on the device of the series");
-  return tensor->const_data_ptr<int64_t>();
-}
-
-inline const double* number_per_pair(const OptionalTensor* tensor, int64_t batch, const Tensor& like, const char* name) {
+// int64 or float64.
+template <typename N>
+const N* per_pair(const OptionalTensor* tensor, int64_t batch, const Tensor& like, const char* name) {
   if (!tensor || !*tensor) return nullptr;
+  constexpr bool kIsWhole = std::is_same_v<N, int64_t>;
   const Tensor& numbers = **tensor;
   STD_TORCH_CHECK(
-      numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == ScalarType::Double &&
-          numbers.is_contiguous() && numbers.device() == like.device(),
-      name, ": expected a contiguous float64 tensor of shape (", batch, ",) on the device of the series");
-  return numbers.const_data_ptr<double>();
+      numbers.dim() == 1 && numbers.size(0) == batch && numbers.is_contiguous() && numbers.device() == like.device() &&
+          numbers.scalar_type() == (kIsWhole ? ScalarType::Long : ScalarType::Double),
+      name, ": expected a contiguous ", kIsWhole ? "int64" : "float64", " tensor of shape (", batch,
+      ",) on the device of the series");
+  return numbers.const_data_ptr<N>();
 }
 
 template <typename T>
@@ -71,15 +66,15 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   STD_TORCH_CHECK(
       std::isfinite(options.warp_penalty) && options.warp_penalty >= 0,
       "warp_penalty: expected a number of at least 0, got ", options.warp_penalty);
-  problem.x_lengths = per_pair(options.x_lengths, problem.batch, like, "x_lengths");
-  problem.y_lengths = per_pair(options.y_lengths, problem.batch, like, "y_lengths");
-  problem.bandwidths = per_pair(options.bandwidths, problem.batch, like, "bandwidths");
+  problem.x_lengths = per_pair<int64_t>(&options.x_lengths, problem.batch, like, "x_lengths");
+  problem.y_lengths = per_pair<int64_t>(&options.y_lengths, problem.batch, like, "y_lengths");
+  problem.bandwidths = per_pair<int64_t>(&options.bandwidths, problem.batch, like, "bandwidths");
   problem.bandwidth = options.bandwidth;
   problem.gamma = options.gamma;
   problem.scale = 1.0 / (options.gamma * kLn2);
   problem.warp_penalty = options.warp_penalty;
-  problem.gammas = number_per_pair(options.gammas, problem.batch, like, "gammas");
-  problem.warp_penalties = number_per_pair(options.warp_penalties, problem.batch, like, "warp_penalties");
+  problem.gammas = per_pair<double>(options.gammas, problem.batch, like, "gammas");
+  problem.warp_penalties = per_pair<double>(options.warp_penalties, problem.batch, like, "warp_penalties");
 }
 
 // What holds of series however a kernel wants them arranged.
@@ -92,36 +87,25 @@ inline void check_series(const Tensor& x, const Tensor& y) {
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
 }
 
+// Series as a kernel wants them arranged: their vectors may have zeros behind them.
+template <typename T>
+void set_series(Problem<T>& problem, const Tensor& x, const Tensor& y) {
+  problem.x = view<T>(x);
+  problem.y = view<T>(y);
+  problem.dim = x.size(2);
+}
+
 // Of series that check_series has passed.
 template <typename T>
 Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
   Problem<T> problem;
   problem.cost = cost;
-  problem.x = view<T>(x);
-  problem.y = view<T>(y);
   problem.batch = x.size(0);
   problem.n = x.size(1);
   problem.m = y.size(1);
-  problem.dim = x.size(2);
+  set_series(problem, x, y);
   fill_options(problem, options, x);
   return problem;
-}
-
-// Before they are arranged.
-inline Call call_of_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options, bool keeps) {
-  const auto has = [](const OptionalTensor* tensor) { return tensor != nullptr && tensor->has_value(); };
-  Call call;
-  call.batch = x.size(0);
-  call.n = x.size(1);
-  call.m = y.size(1);
-  call.dim = x.size(2);
-  call.is_float64 = x.scalar_type() == ScalarType::Double;
-  call.cost = cost;
-  call.has_band = options.bandwidths.has_value() || options.bandwidth >= 0;
-  call.has_penalty = has(options.warp_penalties) || options.warp_penalty != 0;
-  call.is_ragged = options.x_lengths.has_value() || options.y_lengths.has_value() || options.bandwidths.has_value();
-  call.keeps = keeps;
-  return call;
 }
 
 template <typename T>

@@ -73,11 +73,12 @@ struct EntryPoints {
       using T = decltype(zero);
       check_series(x, y);
       const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
-      const Call call = call_of_series(x, y, cost_from_name(cost), options, save);
+      auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
+      const Call call = call_of(problem, save);
       const Plan plan = Backend::plan(call, kernel, rows_per_thread, x.get_device_index());
       const Order order = Backend::order(call, plan, Pass::kForward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
-      const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
+      set_series(problem, x_view, y_view);
       return run_forward(problem, plan, save, x);
     });
   }
@@ -90,11 +91,12 @@ struct EntryPoints {
       using T = decltype(zero);
       check_series(x, y);
       const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
-      const Call call = call_of_series(x, y, cost_from_name(cost), options, true);
+      auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
+      const Call call = call_of(problem, true);
       const Plan plan = plan_of(saved, x);
       const Order order = Backend::order(call, plan, Pass::kBackward);
       const Tensor x_view = Backend::arrange(x, order), y_view = Backend::arrange(y, order);
-      const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
+      set_series(problem, x_view, y_view);
       Gradient<T> gradient;
       const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
       Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged() || x_adds_up) : new_vector(x, 0);

@@ -29,12 +29,20 @@ const Isa& choose_isa() {
   return kPlain;
 }
 
-const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
-const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
-
-// Whether a pair may turn out to need a wider dtype.
-template <typename T>
-constexpr bool kCanFail = sizeof(T) < sizeof(double);
+// A pass over all pairs, and once more in double over those that T cannot hold. `out`: what the pass writes.
+template <template <typename, typename> class Pass, typename T, class Out>
+void run_exactly(const Problem<T>& problem, const Out& out, char* saved, const Tensor& like) {
+  const auto run_pass = [&](const auto& pass, int64_t count) {
+    return run(pass, count, threads_for(problem.n, problem.m), kRows * problem.m, like);
+  };
+  constexpr bool kCanFail = sizeof(T) < sizeof(double);
+  std::vector<char> unsound(kCanFail ? problem.batch : 0);
+  const Pass<T, T> pass = {problem, kernels(T{}), {}, out, saved, kCanFail ? unsound.data() : nullptr};
+  if (!run_pass(pass, problem.batch)) return;
+  const std::vector<int64_t> again = marked(unsound);
+  if (again.empty()) return;
+  run_pass(Pass<double, T>{problem, kernels(double{}), {&again}, out, nullptr, nullptr}, again.size());
+}
 
 }  // namespace
 
@@ -75,25 +83,13 @@ struct CpuBackend {
 
   template <typename T>
   static void forward(const Problem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
-    char* const tables = static_cast<char*>(saved);
-    std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
-    const ForwardPass<T, T> pass = {problem, kernels(T{}), {}, value, tables, kCanFail<T> ? unsound.data() : nullptr};
-    if (!run(pass, problem.batch, like)) return;
-    const std::vector<int64_t> again = marked(unsound);
-    if (again.empty()) return;
-    run(ForwardPass<double, T>{problem, kernels(double{}), {&again}, value, nullptr, nullptr}, again.size(), like);
+    run_exactly<ForwardPass>(problem, value, static_cast<char*>(saved), like);
   }
 
   template <typename T>
   static void backward(
       const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
-    char* const tables = const_cast<char*>(static_cast<const char*>(saved));
-    std::vector<char> unsound(kCanFail<T> ? problem.batch : 0);
-    const BackwardPass<T, T> pass = {problem, kernels(T{}), {}, gradient, tables, kCanFail<T> ? unsound.data() : nullptr};
-    if (!run(pass, problem.batch, like)) return;
-    const std::vector<int64_t> again = marked(unsound);
-    if (again.empty()) return;
-    run(BackwardPass<double, T>{problem, kernels(double{}), {&again}, gradient, nullptr, nullptr}, again.size(), like);
+    run_exactly<BackwardPass>(problem, gradient, const_cast<char*>(static_cast<const char*>(saved)), like);
   }
 };
 

@@ -12,9 +12,6 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
-const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
-
 // Cells are (row, column). Calls visit(row, span) for every row from the last to the first; `step(row, column)` is what a
 // sweep noted. Whatever it noted, the walk stays in the table and ends.
 template <class StepAt, class Visit>
@@ -35,24 +32,16 @@ void walk_back(int rows, int end_column, const StepAt& step, const Visit& visit)
   }
 }
 
-// As schedule.h wants it. A pair is one turn.
 template <typename T>
 struct HardPass {
-  struct Task {
-    int64_t turns, b;
-    HardPair<T> pair;
-    HardEnd end;
-  };
-
   const Problem<T>& problem;
-  const Kernels<T>& kernels;
   const bool open_ends;
   T* const value;
   Span* const spans;  // null: no path
   int64_t most_steps = 0;
 
   HardPass(const Problem<T>& problem_, bool open_ends_, T* value_, Span* spans_)
-      : problem(problem_), kernels(cpu::kernels(T{})), open_ends(open_ends_), value(value_), spans(spans_) {
+      : problem(problem_), open_ends(open_ends_), value(value_), spans(spans_) {
     if (!spans) return;
     for (int64_t b = 0; b < problem.batch; ++b) {
       const Extent extent = problem.extent(b);
@@ -62,73 +51,53 @@ struct HardPass {
   }
 
   // Everything that a pair needs, one after the other; returns the bytes. With base null only counts them.
-  int64_t carve(char* base, HardPair<T>* pair, T** x, T** y) const {
-    int64_t used = 0;
-    const auto take = [&](int64_t bytes) {
-      char* const at = base + used;
-      used += round_up(bytes, 64);
-      return base ? at : nullptr;
-    };
-    char* const to_x = take(problem.dim * problem.n * sizeof(T));
-    char* const to_y = take(problem.dim * problem.m * sizeof(T));
-    char* const entries = take(3 * entries_stride(problem.n) * sizeof(double));
-    char* const starts = take(spans ? ceil_div(problem.n + problem.m, kDiagonalsPerByte) * sizeof(int64_t) : 0);
-    char* const steps = take(spans ? most_steps + kHardSlack : 0);
-    if (base) {
-      *x = reinterpret_cast<T*>(to_x);
-      *y = reinterpret_cast<T*>(to_y);
-      pair->entries = reinterpret_cast<double*>(entries);
-      pair->starts = reinterpret_cast<int64_t*>(starts);
-      pair->steps = spans ? reinterpret_cast<uint8_t*>(steps) : nullptr;
-    }
-    return used;
+  int64_t carve(char* base, HardPair<T>& pair, T*& x, T*& y) const {
+    Parts parts{base};
+    pair.x = x = parts.take<T>(problem.dim * problem.n);
+    pair.y = y = parts.take<T>(problem.dim * problem.m);
+    pair.entries = parts.take<double>(3 * entries_stride(problem.n));
+    pair.starts = parts.take<int64_t>(spans ? ceil_div(problem.n + problem.m, kDiagonalsPerByte) : 0);
+    pair.steps = spans ? parts.take<uint8_t>(most_steps + kHardSlack) : nullptr;
+    return parts.used;
+  }
+  int64_t pair_bytes() const {
+    HardPair<T> pair;
+    T *x, *y;
+    return carve(nullptr, pair, x, y);
   }
 
-  int64_t pair_bytes() const { return carve(nullptr, nullptr, nullptr, nullptr); }
-  int64_t worker_bytes() const { return 0; }
-  int64_t turn_cells() const { return 0; }  // the sweep asks for itself whether to stop
-
-  void prepare(int64_t b, char* memory, Task& task) const {
-    task.b = b;
-    task.turns = 0;
-    HardPair<T>& pair = task.pair;
+  // The sweep asks for itself whether to stop.
+  void operator()(int64_t b, char* memory) const {
+    HardPair<T> pair;
     pair.extent = problem.extent(b);
     if (!pair.extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
-    T *x = nullptr, *y = nullptr;
-    carve(memory, &pair, &x, &y);
+    T *x, *y;
+    carve(memory, pair, x, y);
     pair.cost = problem.cost;
     pair.dim = problem.dim;
     pair.penalty = problem.penalty_of(b);
     pair.open_ends = open_ends;
-    pair.x = x, pair.y = y;
     pair.x_stride = problem.n, pair.y_stride = problem.m;
-    task.turns = 1;
     if (problem.cost == Cost::kMatrix) {
       pair.matrix = problem.cost_matrix.pair(b);
-      return;
+    } else {
+      const View<const T> from_x = problem.x.pair(b), from_y = problem.y.pair(b);
+      for (int64_t d = 0; d < problem.dim; ++d) {
+        for (int64_t i = 0; i < pair.extent.n; ++i) x[d * problem.n + i] = from_x.at(i, d);
+        for (int64_t j = 0; j < pair.extent.m; ++j) y[d * problem.m + pair.extent.m - 1 - j] = from_y.at(j, d);
+      }
     }
-    const View<const T> from_x = problem.x.pair(b), from_y = problem.y.pair(b);
-    for (int64_t d = 0; d < problem.dim; ++d) {
-      for (int64_t i = 0; i < pair.extent.n; ++i) x[d * problem.n + i] = from_x.at(i, d);
-      for (int64_t j = 0; j < pair.extent.m; ++j) y[d * problem.m + pair.extent.m - 1 - j] = from_y.at(j, d);
-    }
-  }
-
-  void turn(Task& task, int64_t, char*) const { task.end = kernels.hard(task.pair); }
-
-  void finish(int64_t b, Task& task) const {
-    const HardPair<T>& pair = task.pair;
-    const T result = static_cast<T>(task.end.value);
-    if (!spans || !std::isfinite(result)) return end_without_path(b, task.end.value);
+    const HardEnd end = kernels(T{}).hard(pair);
+    const T result = static_cast<T>(end.value);
+    if (!spans || !std::isfinite(result)) return end_without_path(b, end.value);
     value[b] = result;
     const auto step = [&](int row, int column) {
       const int64_t d = int64_t(row) + column, group = d / kDiagonalsPerByte;
       const uint8_t byte = pair.steps[pair.starts[group] + row - rows_of_group(pair.extent, group).first];
       return byte >> 2 * (d % kDiagonalsPerByte) & 3;
     };
-    walk_back(pair.extent.n, static_cast<int>(task.end.column), step, [&](int row, Span span) {
-      spans[b * problem.n + row] = span;
-    });
+    walk_back(
+        pair.extent.n, static_cast<int>(end.column), step, [&](int row, Span span) { spans[b * problem.n + row] = span; });
     leave_empty(b, pair.extent.n);
   }
 
@@ -148,8 +117,8 @@ struct HardCpuBackend {
 
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
-    const int64_t threads = torch::stable::get_num_threads();
-    run_pairs(HardPass<T>(problem, open_ends, value, spans), problem.batch, std::min(problem.batch, threads), like);
+    const HardPass<T> pass(problem, open_ends, value, spans);
+    run_pairs(problem.batch, pass.pair_bytes(), like, pass);
   }
 
   template <typename T>

@@ -38,20 +38,10 @@ using WholeStrip = Quarters<0, kQuarters>;
 template <typename F>
 SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
   if (live.all()) return f(WholeStrip{});
-  switch (live.begin) {
-    case 1:
-      return f(Quarters<1, 4>{});
-    case 2:
-      return f(Quarters<2, 4>{});
-    case 3:
-      return f(Quarters<3, 4>{});
-  }
-  switch (live.end) {
-    case 1:
-      return f(Quarters<0, 1>{});
-    case 2:
-      return f(Quarters<0, 2>{});
-    case 3:
-      return f(Quarters<0, 3>{});
-  }
+  if (live.begin == 1) return f(Quarters<1, 4>{});
+  if (live.begin == 2) return f(Quarters<2, 4>{});
+  if (live.begin == 3) return f(Quarters<3, 4>{});
+  if (live.end == 1) return f(Quarters<0, 1>{});
+  if (live.end == 2) return f(Quarters<0, 2>{});
+  if (live.end == 3) return f(Quarters<0, 3>{});
 }

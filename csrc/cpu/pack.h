@@ -28,26 +28,21 @@ struct Workspace {
   // With base null only counts the bytes. base is aligned to 64.
   template <typename Input>
   int64_t carve(const Problem<Input>& problem, Needs needs, char* base) {
-    int64_t used = 0;
-    const auto take = [&](int64_t bytes) {
-      char* const at = base + used;
-      used += round_up(bytes, 64);
-      return base ? at : nullptr;
-    };
+    Parts parts{base};
     const bool series = problem.cost != Cost::kMatrix;
     x_size = series ? problem.dim * round_up(problem.n, kRows) : 0;
     y_size = series ? problem.dim * round_up(problem.m + 2 * kRows, 16) : 0;
-    x = reinterpret_cast<T*>(take(x_size * sizeof(T)));
-    y = reinterpret_cast<T*>(take(y_size * sizeof(T)));
-    states = reinterpret_cast<StripState*>(take(Table<T>::strips_of(problem.n) * sizeof(StripState)));
-    edge_m = reinterpret_cast<double*>(take(needs.edge ? problem.m * sizeof(double) : 0));
-    edge_s = reinterpret_cast<T*>(take(needs.edge ? problem.m * sizeof(T) : 0));
-    table = take(needs.table ? Table<T>::bytes(problem.n, problem.m) : 0);
+    x = parts.take<T>(x_size);
+    y = parts.take<T>(y_size);
+    states = parts.take<StripState>(Table<T>::strips_of(problem.n));
+    edge_m = parts.take<double>(needs.edge ? problem.m : 0);
+    edge_s = parts.take<T>(needs.edge ? problem.m : 0);
+    table = parts.take<char>(needs.table ? Table<T>::bytes(problem.n, problem.m) : 0);
     scratch = {};
-    scratch.incoming = reinterpret_cast<T*>(take(needs.backward ? problem.m * sizeof(T) : 0));
-    scratch.dx = reinterpret_cast<T*>(take(needs.backward ? x_size * sizeof(T) : 0));
-    scratch.dy = reinterpret_cast<T*>(take(needs.backward ? y_size * sizeof(T) : 0));
-    return used;
+    scratch.incoming = parts.take<T>(needs.backward ? problem.m : 0);
+    scratch.dx = parts.take<T>(needs.backward ? x_size : 0);
+    scratch.dy = parts.take<T>(needs.backward ? y_size : 0);
+    return parts.used;
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/problem.h"
 #include "core/recurrence.h"
@@ -24,6 +25,19 @@ constexpr int64_t kPart = 128;     // steps of the reverse sweep between two wor
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// Hands out parts of memory, each on cache lines of its own. Without memory it only counts their bytes.
+struct Parts {
+  char* memory;
+  int64_t used = 0;
+
+  template <typename T>
+  T* take(int64_t count) {
+    char* const at = memory + used;
+    used += round_up(count * sizeof(T), 64);
+    return memory ? reinterpret_cast<T*>(at) : nullptr;
+  }
+};
 
 // Costs from here on count as infinite; a value from here on is reported as inf.
 template <typename T>
@@ -155,6 +169,8 @@ struct Isa {
 };
 
 const Isa& chosen_isa();
+inline const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
+inline const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
 
 extern const Isa kPlain;
 #if defined(__x86_64__)

@@ -65,8 +65,6 @@ struct ForwardPass {
   typename Workspace<T>::Needs needs() const { return {!saved, false, false}; }
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return 0; }
-  int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
-  int64_t turn_cells() const { return kRows * problem.m; }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);
@@ -91,7 +89,7 @@ struct ForwardPass {
 
   void turn(Task& task, int64_t turn, char*) const { kernels.forward(task.pair, task.table, task.workspace.states, turn); }
 
-  void finish(int64_t, Task& task) const {
+  void finish(Task& task) const {
     const StripState* const states = task.workspace.states;
     const double total = states[task.turns - 1].total;
     value[task.b] = Input(total / task.pair.scale);
@@ -117,8 +115,6 @@ struct BackwardPass {
   typename Workspace<T>::Needs needs() const { return {false, !saved, true}; }
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return Workspace<T>::weights_bytes(); }
-  int64_t useful_threads() const { return threads_for(problem.n, problem.m); }
-  int64_t turn_cells() const { return kRows * problem.m; }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);
@@ -153,7 +149,7 @@ struct BackwardPass {
     kernels.backward(task.pair, task.table, scratch, states, left);
   }
 
-  void finish(int64_t, Task& task) const {
+  void finish(Task& task) const {
     if (problem.cost != Cost::kMatrix) unpack_gradient(problem, task.b, task.pair, task.workspace.scratch, gradient);
   }
 };

@@ -1,13 +1,4 @@
-// Pairs to the workers of torch's pool.
-//
-// A Pass says what is done with one pair:
-//   Task                                       a pair that is being worked at
-//   pair_bytes(), worker_bytes()               the memory for a pair, and for a worker whatever pair it works at
-//   void prepare(index, memory, Task&) const   sets task.turns, the number of its turns, 0 if there is nothing to do
-//   void turn(task, turn, memory) const        a strip
-//   void finish(index, task) const             unless task.turns is 0
-//   useful_threads()                           how many can work at the turns of one pair at once
-//   turn_cells()                               about how many cells a turn has
+// Pairs, and the strips of pairs, to the workers of torch's pool.
 #pragma once
 
 #include <algorithm>
@@ -68,74 +59,89 @@ class Memory {
   char* base_;
 };
 
-// Workers claim pairs one by one: lengths may differ. Returns whether the pass came to its end (interrupt.h).
-template <class Pass>
-bool run_pairs(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
-  const int64_t bytes = pass.pair_bytes() + pass.worker_bytes();
-  const Memory memory(like, workers * bytes);
+// Lets `workers` threads work until all of `count` items are done: work(worker) returns how many of them it has done. Returns
+// whether they came to the end (interrupt.h).
+template <class Work>
+bool run_workers(int64_t workers, int64_t count, const Work& work) {
   Interrupt interrupt;
-  std::atomic<int64_t> next{0}, done{0};
+  std::atomic<int64_t> done{0};
   torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
     Watch watch(interrupt);
     int64_t own = 0;
-    for (int64_t worker = begin; worker < end; ++worker)
-      for (int64_t index = next++; index < count && !interrupt.stopped(); index = next++, ++own) {
-        typename Pass::Task task;
-        pass.prepare(index, memory + worker * bytes, task);
-        for (int64_t turn = 0; turn < task.turns && !watch.asked(pass.turn_cells()); ++turn)
-          pass.turn(task, turn, memory + (worker * bytes + pass.pair_bytes()));
-        if (task.turns > 0 && !interrupt.stopped()) pass.finish(index, task);
-      }
+    for (int64_t worker = begin; worker < end; ++worker) own += work(worker);
     done.fetch_add(own, std::memory_order_release);
     if (interrupt.is_caller()) interrupt.wait(done, count);
   });
   return !interrupt.stopped();
 }
 
-// Workers claim turns: the first of every pair, the second of every pair, and so on. A turn waits for earlier turns of its
-// pair only. Those have been claimed before it, by workers that run, and the earliest turn that is not done waits for
-// nothing; so this ends with any number of threads, one included. What a turn computes does not depend on who runs it when.
+// Workers claim pairs one by one: lengths may differ. Calls pair(index, memory), of so many bytes.
+template <class Pair>
+bool run_pairs(int64_t count, int64_t bytes, const Tensor& like, const Pair& pair) {
+  const int64_t workers = std::min<int64_t>(count, torch::stable::get_num_threads());
+  const Memory memory(like, workers * bytes);
+  std::atomic<int64_t> next{0};
+  return run_workers(workers, count, [&](int64_t worker) {
+    int64_t own = 0;
+    for (int64_t index = next++; index < count && !stop_asked(0); index = next++, ++own)
+      pair(index, memory + worker * bytes);
+    return own;
+  });
+}
+
+// Threads across pairs, or across the strips of pairs where there are fewer pairs than threads.
+//
+// A Pass says what is done with one pair:
+//   Task                                       a pair that is being worked at
+//   pair_bytes(), worker_bytes()               the memory for a pair, and for a worker whatever pair it works at
+//   void prepare(index, memory, Task&) const   sets task.turns, the number of its turns, 0 if there is nothing to do
+//   void turn(task, turn, memory) const        a strip
+//   void finish(task) const                    unless task.turns is 0
+// useful_threads: how many can work at the turns of one pair at once. turn_cells: about how many cells a turn has.
+//
+// Where they share pairs, workers claim turns: the first of every pair, the second of every pair, and so on. A turn waits for
+// earlier turns of its pair only. Those have been claimed before it, by workers that run, and the earliest turn that is not done
+// waits for nothing; so this ends with any number of threads, one included. What a turn computes does not depend on who runs it
+// when.
 template <class Pass>
-bool run_turns(const Pass& pass, int64_t count, int64_t workers, const Tensor& like) {
-  const Memory pair_memory(like, count * pass.pair_bytes()), worker_memory(like, workers * pass.worker_bytes());
+bool run(const Pass& pass, int64_t count, int64_t useful_threads, int64_t turn_cells, const Tensor& like) {
+  const int64_t pair_bytes = pass.pair_bytes(), worker_bytes = pass.worker_bytes();
+  const int64_t threads = torch::stable::get_num_threads();
+  if (count >= threads || useful_threads == 1)
+    return run_pairs(count, pair_bytes + worker_bytes, like, [&](int64_t index, char* memory) {
+      typename Pass::Task task;
+      pass.prepare(index, memory, task);
+      for (int64_t turn = 0; turn < task.turns && !stop_asked(turn_cells); ++turn)
+        pass.turn(task, turn, memory + pair_bytes);
+      if (task.turns > 0 && !stop_asked(0)) pass.finish(task);
+    });
+
+  const int64_t workers = std::min(count * useful_threads, threads);
+  const Memory pair_memory(like, count * pair_bytes), worker_memory(like, workers * worker_bytes);
   std::vector<typename Pass::Task> tasks(count);
   torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t index = begin; index < end; ++index)
-      pass.prepare(index, pair_memory + index * pass.pair_bytes(), tasks[index]);
+    for (int64_t index = begin; index < end; ++index) pass.prepare(index, pair_memory + index * pair_bytes, tasks[index]);
   });
   int64_t most = 0;
   for (const auto& task : tasks) most = std::max(most, task.turns);
   // A turn that has been claimed is computed in any case: others wait for it.
-  Interrupt interrupt;
-  std::atomic<int64_t> next{0}, done{0};
-  torch::stable::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
-    Watch watch(interrupt);
+  std::atomic<int64_t> next{0};
+  const bool is_done = run_workers(workers, most * count, [&](int64_t worker) {
     int64_t own = 0;
-    for (int64_t worker = begin; worker < end; ++worker)
-      while (!watch.asked(pass.turn_cells())) {
-        const int64_t ticket = next++;
-        if (ticket >= most * count) break;
-        auto& task = tasks[ticket % count];
-        if (ticket / count < task.turns) pass.turn(task, ticket / count, worker_memory + worker * pass.worker_bytes());
-        ++own;
-      }
-    done.fetch_add(own, std::memory_order_release);
-    if (interrupt.is_caller()) interrupt.wait(done, most * count);
+    for (; !stop_asked(turn_cells); ++own) {
+      const int64_t ticket = next++;
+      if (ticket >= most * count) break;
+      auto& task = tasks[ticket % count];
+      if (ticket / count < task.turns) pass.turn(task, ticket / count, worker_memory + worker * worker_bytes);
+    }
+    return own;
   });
-  if (interrupt.stopped()) return false;
+  if (!is_done) return false;
   torch::stable::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index)
-      if (tasks[index].turns > 0) pass.finish(index, tasks[index]);
+      if (tasks[index].turns > 0) pass.finish(tasks[index]);
   });
   return true;
-}
-
-// Threads across pairs, or across the strips of pairs where there are fewer pairs than threads.
-template <class Pass>
-bool run(const Pass& pass, int64_t count, const Tensor& like) {
-  const int64_t threads = torch::stable::get_num_threads(), turns = pass.useful_threads();
-  if (count >= threads || turns == 1) return run_pairs(pass, count, std::min(count, threads), like);
-  return run_turns(pass, count, std::min(count * turns, threads), like);
 }
 
 }  // namespace cpu

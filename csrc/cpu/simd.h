@@ -9,7 +9,6 @@ struct Lanes<float> {
   using Bits = int32_t __attribute__((vector_size(SOFTDTW_VECTOR_BYTES)));
   static constexpr int kMantissa = 23;
   static constexpr int32_t kBias = 127;
-  static constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number
 };
 template <>
 struct Lanes<double> {
@@ -17,7 +16,6 @@ struct Lanes<double> {
   using Bits = int64_t __attribute__((vector_size(SOFTDTW_VECTOR_BYTES)));
   static constexpr int kMantissa = 52;
   static constexpr int64_t kBias = 1023;
-  static constexpr double kRounder = 6755399441055744.0;
 };
 
 template <typename T>
@@ -54,14 +52,10 @@ struct Shuffle {
   // Lane i is lane i + 1 of v; the last lane is lane 0 of after.
   SOFTDTW_INLINE static Vec<T> from_after(Vec<T> v, Vec<T> after) { return __builtin_shufflevector(v, after, (I + 1)...); }
 };
-template <typename T, int Count, int... I>
-struct MakeShuffle : MakeShuffle<T, Count - 1, Count - 1, I...> {};
 template <typename T, int... I>
-struct MakeShuffle<T, 0, I...> {
-  using Type = Shuffle<T, I...>;
-};
+Shuffle<T, I...> shuffle_of(std::integer_sequence<int, I...>);
 template <typename T>
-using Neighbour = typename MakeShuffle<T, kWidth<T>>::Type;
+using Neighbour = decltype(shuffle_of<T>(std::make_integer_sequence<int, kWidth<T>>()));
 
 #if SOFTDTW_VECTOR_BYTES == 64
 
@@ -82,6 +76,11 @@ SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return (Vec<double>)_mm512_
 // To 14 bits or better.
 SOFTDTW_INLINE Vec<float> reciprocal(Vec<float> a) { return (Vec<float>)_mm512_rcp14_ps((__m512)a); }
 SOFTDTW_INLINE Vec<double> reciprocal(Vec<double> a) { return 1.0 / a; }
+template <typename T>
+SOFTDTW_INLINE T lowest(Vec<T> v) {
+  if constexpr (sizeof(T) == 4) return _mm512_reduce_min_ps((__m512)v);
+  if constexpr (sizeof(T) == 8) return _mm512_reduce_min_pd((__m512d)v);
+}
 
 #else
 
@@ -96,8 +95,8 @@ SOFTDTW_INLINE Vec<T> times_power_of(Vec<T> a, Vec<T> n) {
   using L = Lanes<T>;
   const Vec<T> least = splat<T>(-L::kBias);  // becomes a factor of zero
   const Vec<T> clamped = n > least ? n : least;
-  // The low bits of kRounder + bias + n are bias + n: shifted into place they are the exponent of 2^n.
-  const auto bits = (typename L::Bits)(clamped + (L::kRounder + L::kBias)) << L::kMantissa;
+  // The low bits of the rounder + bias + n are bias + n: shifted into place they are the exponent of 2^n.
+  const auto bits = (typename L::Bits)(clamped + (Whole<T>::rounder + L::kBias)) << L::kMantissa;
   return a * (Vec<T>)bits;
 }
 SOFTDTW_INLINE Vec<float> times_power(Vec<float> a, Vec<float> n) { return times_power_of<float>(a, n); }
@@ -105,8 +104,8 @@ SOFTDTW_INLINE Vec<double> times_power(Vec<double> a, Vec<double> n) { return ti
 
 template <typename T>
 SOFTDTW_INLINE Vec<T> fraction_of(Vec<T> t) {
-  const Vec<T> limit = splat<T>(Lanes<T>::kRounder / 4);
-  const Vec<T> whole = (t + Lanes<T>::kRounder) - Lanes<T>::kRounder;
+  const Vec<T> limit = splat<T>(Whole<T>::rounder / 4);
+  const Vec<T> whole = (t + Whole<T>::rounder) - Whole<T>::rounder;
   return (t < limit) & (t > -limit) ? t - whole : t - t;
 }
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return fraction_of<float>(t); }
@@ -115,35 +114,6 @@ template <typename V>
 SOFTDTW_INLINE V reciprocal(V a) {
   return 1 / a;
 }
-
-#endif
-
-// The nearest whole number, if |t| is far below kRounder.
-template <typename T>
-SOFTDTW_INLINE Vec<T> nearest_whole(Vec<T> t) {
-  return (t + Lanes<T>::kRounder) - Lanes<T>::kRounder;
-}
-
-template <typename V>
-SOFTDTW_INLINE V maximum(V a, V b) {
-  return a > b ? a : b;
-}
-
-#if SOFTDTW_VECTOR_BYTES == 64
-
-template <typename T>
-SOFTDTW_INLINE T lowest(Vec<T> v) {
-  if constexpr (sizeof(T) == 4) return _mm512_reduce_min_ps((__m512)v);
-  if constexpr (sizeof(T) == 8) return _mm512_reduce_min_pd((__m512d)v);
-}
-template <typename T>
-SOFTDTW_INLINE T highest(Vec<T> v) {
-  if constexpr (sizeof(T) == 4) return _mm512_reduce_max_ps((__m512)v);
-  if constexpr (sizeof(T) == 8) return _mm512_reduce_max_pd((__m512d)v);
-}
-
-#else
-
 template <typename T>
 SOFTDTW_INLINE T lowest(Vec<T> v) {
   T least = v[0];
@@ -151,14 +121,23 @@ SOFTDTW_INLINE T lowest(Vec<T> v) {
   return least;
 }
 
+#endif
+
+// The nearest whole number, if |t| is far below the rounder.
 template <typename T>
-SOFTDTW_INLINE T highest(Vec<T> v) {
-  T most = v[0];
-  for (int lane = 1; lane < kWidth<T>; ++lane) most = v[lane] > most ? v[lane] : most;
-  return most;
+SOFTDTW_INLINE Vec<T> nearest_whole(Vec<T> t) {
+  return (t + Whole<T>::rounder) - Whole<T>::rounder;
 }
 
-#endif
+template <typename V>
+SOFTDTW_INLINE V maximum(V a, V b) {
+  return a > b ? a : b;
+}
+
+template <typename T>
+SOFTDTW_INLINE T highest(Vec<T> v) {
+  return -lowest<T>(-v);
+}
 
 template <typename T>
 Vec<T> square_root(Vec<T> v) {

@@ -9,6 +9,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/tangent_entry.h"
+#include "pair.h"
 #include "schedule.h"
 
 namespace softdtw {
@@ -60,9 +61,6 @@ struct Rows {
 
 template <typename T, int kDirections>
 struct TangentPass {
-  struct Task {
-    int64_t turns, b;
-  };
   // Of a row, by column; entries and jets one cell further right, so that there is a cell left of the first one.
   struct Row {
     Entry<double>* entries;
@@ -77,34 +75,33 @@ struct TangentPass {
     if (problem.bandwidth < 0 || problem.bandwidths || problem.x_lengths || problem.y_lengths) return problem.n * problem.m;
     return problem.n * Rows(problem.extent(0), problem.m).width;
   }
-  int64_t row_bytes() const {
-    return (problem.m + 2) * int64_t(sizeof(Entry<double>) + sizeof(Jet<kDirections>) + sizeof(Flow<kDirections>));
-  }
-  int64_t pair_bytes() const {
-    return cells() * int64_t(sizeof(Shares<double>) + sizeof(Jet<kDirections>)) + 2 * row_bytes() + 64;
-  }
-  int64_t worker_bytes() const { return 0; }
-  int64_t turn_cells() const { return 0; }
-
-  void prepare(int64_t index, char* memory, Task& task) const {
-    task = {0, index};
-    const Extent extent = problem.extent(index);
-    if (!extent.valid()) return spoil(index, {static_cast<int>(problem.n), static_cast<int>(problem.m), 0, 0}, true);
-    Shares<double>* const shares = reinterpret_cast<Shares<double>*>(memory);
-    Jet<kDirections>* const means = reinterpret_cast<Jet<kDirections>*>(shares + cells());
-    char* rest = reinterpret_cast<char*>(means + cells());
+  struct Memory {
+    Shares<double>* shares;
+    Jet<kDirections>* means;
     Row rows[2];
-    for (Row& row : rows) {
-      row.entries = reinterpret_cast<Entry<double>*>(rest);
-      row.jets = reinterpret_cast<Jet<kDirections>*>(row.entries + problem.m + 2);
-      row.flows = reinterpret_cast<Flow<kDirections>*>(row.jets + problem.m + 2);
-      rest += row_bytes();
+  };
+  // Everything that a pair needs; returns the bytes. With base null only counts them.
+  int64_t carve(char* base, Memory& to) const {
+    Parts parts{base};
+    to.shares = parts.take<Shares<double>>(cells());
+    to.means = parts.take<Jet<kDirections>>(cells());
+    for (Row& row : to.rows) {
+      row.entries = parts.take<Entry<double>>(problem.m + 2);
+      row.jets = parts.take<Jet<kDirections>>(problem.m + 2);
+      row.flows = parts.take<Flow<kDirections>>(problem.m + 2);
     }
-    if (!forward(index, Rows(extent, problem.m), rows, shares, means)) return spoil(index, extent, false);
-    backward(index, Rows(extent, problem.m), rows, shares, means);
+    return parts.used;
   }
-  void turn(Task&, int64_t, char*) const {}
-  void finish(int64_t, Task&) const {}
+
+  void operator()(int64_t b, char* base) const {
+    const Extent extent = problem.extent(b);
+    if (!extent.valid()) return spoil(b, {static_cast<int>(problem.n), static_cast<int>(problem.m), 0, 0}, true);
+    Memory memory;
+    carve(base, memory);
+    const Rows table(extent, problem.m);
+    if (!forward(b, table, memory.rows, memory.shares, memory.means)) return spoil(b, extent, false);
+    backward(b, table, memory.rows, memory.shares, memory.means);
+  }
 
   double direction(const View<const T>& view, int64_t b, int row, int column) const {
     return view.data ? static_cast<double>(view.pair(b).at(row, column)) : 0.0;
@@ -201,9 +198,9 @@ struct TangentPass {
 struct TangentBackend {
   template <typename T, int kDirections>
   static void tangents(const Problem<T>& problem, const Tangents<T>& tangents, const Tensor& like) {
-    const int64_t threads = torch::stable::get_num_threads();
-    run_pairs(
-        TangentPass<T, kDirections>{problem, tangents}, problem.batch, std::min<int64_t>(problem.batch, threads), like);
+    const TangentPass<T, kDirections> pass{problem, tangents};
+    typename TangentPass<T, kDirections>::Memory nothing;
+    run_pairs(problem.batch, pass.carve(nullptr, nothing), like, pass);
   }
 };
 

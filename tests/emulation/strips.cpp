@@ -8,10 +8,10 @@ inline int linear_steps_done = 0;  // up to the last look of the linear domain's
 
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
-#include "cuda/kernels/integer_log2/integer_log2_window.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_backward.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_forward.cuh"
-#include "cuda/kernels/linear_domain/linear_domain_window.cuh"
 
 namespace softdtw {
 namespace {
@@ -136,14 +136,11 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
   in_a_warp([&] {
-    if constexpr (kKind == ShortPairKind::kLog2Window)
-      failed = log2_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
-    else if constexpr (kIsSteep)
-      log2_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
-    else if constexpr (kKind == ShortPairKind::kWindow)
-      failed = linear_window_backward<kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
+    using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows>, LinearBackward<T, kRows>>;
+    if constexpr (kKind == ShortPairKind::kLog2Window || kKind == ShortPairKind::kWindow)
+      failed = short_pair_window_backward<Engine>(problem, gradient, layout, 0, table, kept, stride, &status);
     else
-      linear_backward<T, kRows>(problem, gradient, layout, 0, table, kept, stride, &status);
+      short_pair_backward<Engine, typename Engine::Pair>(problem, gradient, layout, 0, table, kept, stride, &status);
   });
   window_failures += failed != 0;
   return true;

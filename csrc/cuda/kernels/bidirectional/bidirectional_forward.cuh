@@ -3,23 +3,14 @@
 #pragma once
 
 #include "bidirectional.cuh"
-#include "cuda/kernels/warp_specialised/sweeping_warp.cuh"
+#include "cuda/kernels/warp_specialised/warp_specialised_forward.cuh"
 
 namespace softdtw {
 
-// What the cells of some chunks cost, split (recurrence.h), and what m may rise by in every lane in a chunk.
-struct alignas(16) SplitCostChunks {
-  using S = BidirectionalShape;
-  static constexpr int kChunks = S::kStage / 2;
-  struct alignas(16) Cells {
-    Entry<float> rows[S::kRows];
-  };
-  Cells cells[kChunks][S::kSteps][kWarp];
-  float rise[kChunks][kWarp];
-};
-using SplitCostChunkPipeline = Pipeline<SplitCostChunks, kWarp, 2>;
+using SplitCostChunks = SplitCosts<BidirectionalShape, BidirectionalShape::kStage / 2>;
+using SplitCostChunkPipeline = SplitCostPipeline<SplitCostChunks>;
 
-// SplitCosts a strip's cells.
+// Splits the costs of a strip's cells.
 class CostSplitter {
   using S = BidirectionalShape;
   Strip<S> strip;
@@ -43,39 +34,25 @@ class CostSplitter {
     for (int part = 0; part < SplitCostChunks::kChunks; ++part, ++chunk) {
       tile.use(Place<S>(strip, extent, chunk, lane));
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        SplitCostChunks::Cells cells;
-#pragma unroll
-        for (int k = 0; k < S::kRows; ++k) cells.rows[k] = Recurrences<S>::Plain::split(tile.cost(k, t), scale);
-        out.cells[part][t][lane] = cells;
-      }
-      out.rise[part][lane] = tile.reach * scale * (S::kRows + S::kSteps);
+      out.split(part, lane, tile, scale, tile.reach * scale * (S::kRows + S::kSteps));
     }
     pipeline->commit(item);
     return true;
   }
 };
 
-// SplitCosts as the sweep reads them.
-class SplitCostsOfSide {
-  using S = BidirectionalShape;
+class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
   const Side& side;
   const Problem<float>& problem;
   const Strip<S>& strip;
   const int64_t pair;
-  SplitCostChunkPipeline& pipeline;
-  const int lane;
-  const SplitCostChunks* chunks = nullptr;
-  unsigned part = 0, next = 0;  // in the item; the next item
+  unsigned next = 0;  // item
 
  public:
-  static constexpr bool kIsAhead = true;
-
   __device__ SplitCostsOfSide(
       const Side& side_, const Problem<float>& problem_, const Strip<S>& strip_, int64_t pair_,
       SplitCostChunkPipeline& pipeline_)
-      : side(side_), problem(problem_), strip(strip_), pair(pair_), pipeline(pinned(pipeline_)), lane(threadIdx.x) {}
+      : SplitCostReader<SplitCostChunks>(pipeline_), side(side_), problem(problem_), strip(strip_), pair(pair_) {}
   __device__ __forceinline__ void begin(int) {}
   __device__ __forceinline__ void end(int) {}
   template <class Where>
@@ -83,14 +60,7 @@ class SplitCostsOfSide {
     part = part_of_stage % SplitCostChunks::kChunks;
     if (part > 0) return;
     if (next > 0) pipeline.release(next - 1);
-    chunks = &pipeline.wait(next++);
-  }
-  template <class Where>
-  __device__ __forceinline__ float rise(const Recurrences<S>&, const Where&) const {
-    return chunks->rise[part][lane];
-  }
-  __device__ __forceinline__ Entry<float> split_cost(const Recurrences<S>&, int k, int t) const {
-    return chunks->cells[part][t][lane].rows[k];
+    item = &pipeline.wait(next++);
   }
   __device__ __forceinline__ SideTile tile(const Place<S>& place) const {
     SideTile tile = side.tile(problem, strip, pair);

@@ -2,8 +2,7 @@
 // from their snapshot, the shares that E flows back in into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
-#include "cuda/gradients/strip_gradient.cuh"
-#include "cuda/numbers/pair_status.cuh"
+#include "cuda/kernels/linear_domain/short_pair_backward.cuh"
 #include "integer_log2.cuh"
 
 namespace softdtw {
@@ -70,30 +69,57 @@ __device__ __forceinline__ void log2_edges_of_table(const Pair& pair, int column
   if (pair.is_top_lane()) weights[0] = {0, 1};
 }
 
-template <int kRows>
-__device__ __forceinline__ void log2_sweep_back(
-    const ShortPair<float, kRows, false>& pair, Log2Table<kRows>& table, const int* kept, float scale, float* dx,
-    float* dy) {
+// Of a window, whose end_chunk is below 0 where there is no pair, returns whether the lane's pair has been done: not where a window
+// stands below the table's first row still when lanes enter the table, since references change between chunks then.
+template <class Pair, int kRows = Pair::kRows>
+__device__ __forceinline__ bool log2_sweep_back(
+    Pair& pair, const ShortPairLayout& layout, Log2Table<kRows>& table, const int* kept,
+    const ShortGradient<float>& gradient) {
   using State = Log2State<kRows>;
-  constexpr int kSteps = ShortPairLayout::kSteps;
+  constexpr int kSteps = ShortPairLayout::kSteps, kWords = State::kWords;
   Log2Flow<kRows> flow;
-  int words[State::kWords];
+  int words[kWords], reference_word = 0;
+  float2 edge_entry = {0, 1};
   const auto fetch = [&](int chunk) {
+    if (!pair.has_chunk(chunk)) return;
+    const int* const from = kept + int64_t{chunk - 1} * kWords * pair.lanes;
 #pragma unroll
-    for (int k = 0; k < State::kWords; ++k) words[k] = __ldcs(kept + (int64_t{chunk - 1} * State::kWords + k) * pair.lanes);
+    for (int k = 0; k < kWords; ++k) words[k] = __ldcs(from + k * pair.lanes + pair.lane);
+    if constexpr (Pair::kIsWindow) {
+      if (pair.first == 0) return;
+      reference_word = __ldcs(from + (kWords - 1) * kWarp + pair.first - 1);
+      // The step of the chunk that is the lane's number in the window, of the row above the window.
+      const int* const edge = kept + layout.edge<float>(pair.first - 1, ShortPairLayout::kEdgeWords);
+      edge_entry = __ldcs(reinterpret_cast<const float2*>(edge) + chunk * kSteps + threadIdx.x % kSteps);
+    }
   };
-  if (pair.chunks > 1) fetch(pair.chunks - 1);
+  fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
+    const bool enters = may_enter(pair.lanes, chunk);
     State state;
-    if (chunk > 0)
+    if constexpr (Pair::kIsWindow) {
+      // Before its last chunk a shorter pair has had no numbers.
+      if (chunk == pair.end_chunk) {
+        flow = Log2Flow<kRows>();
+        pair.lost = 0;
+      }
+      if (enters && pair.first > 0) pair.lost = INFINITY;
+      pair.edge_reference = Log2Words::of_word(reference_word).reference_of(reference_word);
+    }
+    if (pair.has_chunk(chunk))
       state.take_words(words);
     else
-      state.start(pair.is_first_lane());
+      state.start(pair.is_top_lane() && chunk == 0);
     state.look_above(pair);
-    if (chunk > 1) fetch(chunk - 1);
+    const float2 edges = edge_entry;
+    if (chunk > 0) fetch(chunk - 1);
     Weights<float> weights[kRows];
     const auto rebuild = [&](int t, float y, auto is_careful) {
       const int column = chunk * kSteps + t - pair.lane;
+      if constexpr (Pair::kIsWindow) {
+        const int from = pair.of_window(t);
+        pair.edge_entry = {__shfl_sync(kAllLanes, edges.x, from), __shfl_sync(kAllLanes, edges.y, from)};
+      }
       state.template step<is_careful()>(
           pair, y, column, [&](int k, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
@@ -103,48 +129,53 @@ __device__ __forceinline__ void log2_sweep_back(
     };
     const auto step_back = [&](int t, float y, auto is_careful) {
       const int step = chunk * kSteps + t, column = step - pair.lane;
-      flow.template step<is_careful()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.end_row : -1);
+      flow.template step<is_careful()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.last_row() : -1);
       if (t > 0) table.load(t - 1, weights);
-      if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.extent.m) dy[column] = flow.column * -scale;
+      if constexpr (Pair::kIsWindow) pair.lose(flow.handed);
+      gradient.leave_column(pair, column, flow.column);
     };
-    ColumnsAhead<float, 1> columns(pair.window + chunk * kSteps);
-    ColumnsAhead<float, -1> columns_back(pair.window + chunk * kSteps + kSteps - 1);
-    if (may_enter(pair.lanes, chunk)) {
+    ColumnsAhead<float, 1> columns(pair.columns() + chunk * kSteps);
+    ColumnsAhead<float, -1> columns_back(pair.columns() + chunk * kSteps + kSteps - 1);
+    if (enters) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::true_type());
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::false_type());
     }
-    if (may_enter(pair.lanes, chunk) || __any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+    if (enters || __any_sync(kAllLanes, pair.last_row() >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
       for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::true_type());
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::false_type());
     }
-  }
-  if (dx == nullptr) return;
+    if constexpr (Pair::kIsWindow) {
+      float left_behind = flow.handed;  // all that is still to flow on from the lane
 #pragma unroll
-  for (int k = 0; k < kRows; ++k)
-    if (pair.lane * kRows + k < pair.extent.n) dx[pair.lane * kRows + k] = flow.rows[k] * scale;
+      for (int k = 0; k < kRows; ++k) left_behind += flow.left[k] + flow.diag[k];
+      if (!pair.follow(chunk, left_behind, flow, gradient, fetch)) break;
+    }
+  }
+  gradient.leave_rows(pair, flow.rows);
+  if constexpr (Pair::kIsWindow) return pair.is_done();
+  return true;
 }
 
+// As short_pair_backward.cuh asks for it.
 template <int kRows>
-__device__ void log2_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const ShortPairLayout& layout, int64_t first_pair,
-    char* memory, const char* saved, int64_t stride, const PairStatus* statuses) {
-  using Pair = ShortPair<float, kRows, false>;
+struct Log2Backward {
+  static constexpr int kWarps = 0;  // registers as many as they take
+  static constexpr PairStatus kStatus = PairStatus::kIntegerLog2;
   using Table = Log2Table<kRows>;
-  const bool exists = Pair::exists(problem, layout, first_pair);
-  const bool accepted = exists && statuses[first_pair + threadIdx.x / layout.lanes] == PairStatus::kIntegerLog2;
-  if (!__any_sync(kAllLanes, accepted)) return;
-  Table& table = *reinterpret_cast<Table*>(memory);
-  const Pair pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
-  float* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
-  float* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
-  const int* const kept = reinterpret_cast<const int*>(saved + pair.pair * stride) + pair.lane;
-  log2_sweep_back(pair, table, kept, gradient_scale(problem, gradient, pair.pair), dx, dy);
-}
+  using Pair = ShortPair<float, kRows, false>;
+  using Window = PairWindow<kRows, false>;
+
+  template <class Either>
+  __device__ __forceinline__ static bool sweep_back(
+      Either& pair, const ShortPairLayout& layout, Table& table, const char* saved, const ShortGradient<float>& gradient) {
+    return log2_sweep_back(pair, layout, table, reinterpret_cast<const int*>(saved), gradient);
+  }
+};
 
 }  // namespace softdtw

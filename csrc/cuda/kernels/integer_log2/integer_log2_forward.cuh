@@ -31,7 +31,7 @@ __device__ bool log2_forward(
   bool is_exact = true, has_value = false;
   Entry<float> last = {NAN, NAN};
   int last_reference = 0;
-  ColumnsAhead<float, 1> columns(pair.window);
+  ColumnsAhead<float, 1> columns(pair.columns());
   const auto entry = [](int, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
     return cell.entry(diag, up, left);
   };

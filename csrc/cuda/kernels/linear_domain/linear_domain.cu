@@ -3,18 +3,17 @@
 #include "linear_domain.h"
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
-#include "cuda/kernels/integer_log2/integer_log2_window.cuh"
+#include "linear_domain_backward.cuh"
 #include "linear_domain_forward.cuh"
-#include "linear_domain_window.cuh"
 
 namespace softdtw {
 namespace {
 
-// Warps a multiprocessor that registers are given out for.
+// Warps of a multiprocessor that registers are given out for.
 template <typename T>
 constexpr int kForwardWarps = sizeof(T) == 4 ? 16 : 8;
-constexpr int kBackwardWarps = 8;
 
 extern __shared__ int4 short_pair_memory[];
 
@@ -33,7 +32,8 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
     status = PairStatus::kLinearDomain;
   if constexpr (sizeof(T) == 4) {
     __syncwarp();  // the next engine writes its columns over those that this one has read
-    const bool exists = ShortPair<T, kRows>::exists(problem, layout, first_pair), wanted = status == PairStatus::kGivenUp;
+    const bool exists = ShortPair<T, kRows>::number(layout, first_pair) < problem.batch;
+    const bool wanted = status == PairStatus::kGivenUp;
     if (log2_forward<kRows>(problem, layout, first_pair, exists && wanted, memory, value, saved, stride))
       status = PairStatus::kIntegerLog2;
   }
@@ -41,55 +41,26 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
   if (threadIdx.x % layout.lanes == 0 && pair < problem.batch) statuses[pair] = status;
 }
 
-template <typename T, int kRows>
-__global__ void __launch_bounds__(kWarp, kBackwardWarps) backward_kernel(
+template <class Engine, bool kInWindows, typename T>
+__global__ void __launch_bounds__(kWarp, Engine::kWarps) backward_kernel(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient,
     const __grid_constant__ ShortPairLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
-  linear_backward<T, kRows>(
-      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(short_pair_memory), saved, stride,
-      statuses);
-}
-
-template <int kRows>
-__global__ void __launch_bounds__(kWarp, kBackwardWarps) window_backward_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
-    const __grid_constant__ ShortPairLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
-  linear_window_backward<kRows>(
-      problem, gradient, layout, int64_t{blockIdx.x} * PairWindow<kRows>::kPairs,
-      reinterpret_cast<char*>(short_pair_memory), saved, stride, statuses);
-}
-
-template <int kRows>
-__global__ void __launch_bounds__(kWarp) log2_window_backward_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
-    const __grid_constant__ ShortPairLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
-  log2_window_backward<kRows>(
-      problem, gradient, layout, int64_t{blockIdx.x} * PairWindow<kRows>::kPairs,
-      reinterpret_cast<char*>(short_pair_memory), saved, stride, statuses);
-}
-
-template <int kRows>
-__global__ void __launch_bounds__(kWarp) log2_backward_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
-    const __grid_constant__ ShortPairLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
-  log2_backward<kRows>(
-      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(short_pair_memory), saved, stride,
-      statuses);
+  char* const memory = reinterpret_cast<char*>(short_pair_memory);
+  if constexpr (kInWindows)
+    short_pair_window_backward<Engine>(
+        problem, gradient, layout, int64_t{blockIdx.x} * Engine::Window::kPairs, memory, saved, stride, statuses);
+  else
+    short_pair_backward<Engine, typename Engine::Pair>(
+        problem, gradient, layout, first_pair_of_block(layout), memory, saved, stride, statuses);
 }
 
 // Calls f with the rows of a lane, as the type of a number.
 template <class F>
 cudaError_t with_rows(int rows, F&& f) {
-  switch (rows) {
-    case 4:
-      return f(std::integral_constant<int, 4>());
-    case 8:
-      return f(std::integral_constant<int, 8>());
-    case 12:
-      return f(std::integral_constant<int, 12>());
-    default:
-      return f(std::integral_constant<int, 16>());
-  }
+  if (rows == 4) return f(std::integral_constant<int, 4>());
+  if (rows == 8) return f(std::integral_constant<int, 8>());
+  if (rows == 12) return f(std::integral_constant<int, 12>());
+  return f(std::integral_constant<int, 16>());
 }
 
 // `pairs`: of a warp.
@@ -121,21 +92,24 @@ cudaError_t launch_short_pairs_backward(
     const PairStatus* statuses, cudaStream_t stream) {
   const ShortPairLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
-    const auto run = [&](auto kernel, int pairs, size_t bytes) {
-      return launch(kernel, problem, layout, pairs, bytes, stream, problem, gradient, layout, saved, stride, statuses);
+    constexpr int kRows = rows();
+    const auto run = [&](auto engine, auto in_windows) {
+      using Engine = decltype(engine);
+      const int pairs = in_windows() ? Engine::Window::kPairs : layout.pairs();
+      return launch(
+          backward_kernel<Engine, decltype(in_windows)::value, T>, problem, layout, pairs, sizeof(typename Engine::Table),
+          stream, problem, gradient, layout, saved, stride, statuses);
     };
-    cudaError_t error = cudaSuccess;
-    if constexpr (sizeof(T) == 4 && rows() == ShortPairLayout::kMostRows)
-      if (goes_back_in_windows(problem.batch, sizeof(T) == 8, layout.lanes, layout.rows)) {
-        constexpr int kPairs = PairWindow<rows()>::kPairs;
-        if (in_linear_domain) error = run(window_backward_kernel<rows()>, kPairs, sizeof(LinearTable<T, rows()>));
-        if (error != cudaSuccess) return error;
-        return run(log2_window_backward_kernel<rows()>, kPairs, sizeof(Log2Table<rows()>));
-      }
-    if (in_linear_domain) error = run(backward_kernel<T, rows()>, layout.pairs(), sizeof(LinearTable<T, rows()>));
-    if constexpr (sizeof(T) == 4)
-      if (error == cudaSuccess) return run(log2_backward_kernel<rows()>, layout.pairs(), sizeof(Log2Table<rows()>));
-    return error;
+    const auto run_all = [&](auto in_windows) {
+      cudaError_t error = cudaSuccess;
+      if (in_linear_domain) error = run(LinearBackward<T, kRows>(), in_windows);
+      if constexpr (sizeof(T) == 4)
+        if (error == cudaSuccess) error = run(Log2Backward<kRows>(), in_windows);
+      return error;
+    };
+    if constexpr (sizeof(T) == 4 && kRows == ShortPairLayout::kMostRows)
+      if (goes_back_in_windows(problem.batch, sizeof(T) == 8, layout.lanes, layout.rows)) return run_all(std::true_type());
+    return run_all(std::false_type());
   });
 }
 

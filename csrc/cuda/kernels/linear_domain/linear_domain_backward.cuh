@@ -2,9 +2,8 @@
 // from their snapshot into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
-#include "cuda/gradients/strip_gradient.cuh"
-#include "cuda/numbers/pair_status.cuh"
 #include "linear_domain_sweep.cuh"
+#include "short_pair_backward.cuh"
 
 namespace softdtw {
 
@@ -64,80 +63,108 @@ struct LinearFlow {
   }
 };
 
-template <class Weight, typename T, int kRows>
-__device__ __forceinline__ void linear_sweep_back(
-    const ShortPair<T, kRows>& pair, LinearTable<T, kRows>& table, const typename LinearNumbers<T>::Word* kept,
-    int words_a_chunk, T scale, T* dx, T* dy) {
-  constexpr int kSteps = ShortPairLayout::kSteps;
+// Of a window, whose end_chunk is below 0 where there is no pair, returns whether the lane's pair has been done.
+template <class Weight, class Pair, typename T, int kRows = Pair::kRows>
+__device__ __forceinline__ bool linear_sweep_back(
+    Pair& pair, const ShortPairLayout& layout, LinearTable<T, kRows>& table, const typename LinearNumbers<T>::Word* kept,
+    const ShortGradient<T>& gradient) {
+  using Numbers = LinearNumbers<T>;
+  using Word = typename Numbers::Word;
+  constexpr int kSteps = ShortPairLayout::kSteps, kWords = kRows + 1;
   LinearFlow<T, kRows> flow;
-  typename LinearNumbers<T>::Word words[kRows + 1];
+  Word words[kWords], edge_word = 0;
   const auto fetch = [&](int chunk) {
+    const Word* const from = kept + int64_t{chunk - 1} * (kWords * pair.lanes) + pair.lane;
+    if constexpr (!Pair::kIsWindow) {
+      if (chunk == 0) return;
 #pragma unroll
-    for (int k = 0; k <= kRows; ++k) words[k] = __ldcs(kept + int64_t{chunk - 1} * words_a_chunk + k * pair.lanes);
+      for (int k = 0; k < kWords; ++k) words[k] = __ldcs(from + k * pair.lanes);
+    } else {
+      // Of chunks that the pair does not have, entries of 0.
+#pragma unroll
+      for (int k = 0; k < kWords; ++k) words[k] = pair.has_chunk(chunk) ? __ldcs(from + k * pair.lanes) : 0;
+      // The step of the chunk that is the lane's number in the window, of the row above the window.
+      const Word* const edge = kept + layout.edge<T>(pair.first - 1, 1) + chunk * kSteps;
+      edge_word = chunk <= pair.end_chunk && pair.first > 0 ? __ldcs(edge + threadIdx.x % kSteps) : 0;
+    }
   };
-  if (pair.chunks > 1) fetch(pair.chunks - 1);
+  fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
     LinearState<T, kRows> state;
     if (chunk > 0)
       state.take(words);
     else
-      state.start(pair.is_first_lane());
-    if (chunk > 1) fetch(chunk - 1);
+      state.start(pair.is_top_lane());
+    const Word edges = edge_word;
+    if (chunk > 0) fetch(chunk - 1);
     {
-      ColumnsAhead<T, 1> columns(pair.window + chunk * kSteps);
+      ColumnsAhead<T, 1> columns(pair.columns() + chunk * kSteps);
       LinearWeights<Weight> weights(pair, columns);
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
+        if constexpr (Pair::kIsWindow) pair.edge = Numbers::of_word(__shfl_sync(kAllLanes, edges, pair.of_window(t)));
         state.template step<false>(pair, weights, columns);
         columns.move();
         table.store(t, state.left);
       }
     }
-    ColumnsAhead<T, -1> columns(pair.window + chunk * kSteps + kSteps - 1);
+    ColumnsAhead<T, -1> columns(pair.columns() + chunk * kSteps + kSteps - 1);
     LinearWeights<Weight> weights(pair, columns);
-    const int end = pair.end_row >= 0 ? pair.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - pair.lane;
+    const int end = pair.last_row() >= 0 ? pair.end_step - chunk * kSteps : -1, first_column = chunk * kSteps - pair.lane;
     const auto step_back = [&](int t, auto may_end) {
       double entries[kRows];
       table.load(t, entries);
-      flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.end_row : -1);
+      const double before = flow.right[0];
+      const T mass = flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.last_row() : -1);
       columns.move();
-      const int column = first_column + t;
-      if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.extent.m) dy[column] = flow.column * -scale;
+      if constexpr (Pair::kIsWindow) {
+        // What flows up from the window, into the row above it: E of one step up, and of one to the upper left.
+        const double above = Numbers::of_word(__shfl_sync(kAllLanes, edges, pair.of_window(t)));
+        pair.lose(Numbers::product(above, fma(before, kDiagonal, flow.right[0])));
+      }
+      gradient.leave_column(pair, first_column + t, flow.column);
+      return mass;
     };
-    if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
+    T left_behind = 0;  // all E that is still to flow on passes the last column, or the one before it, of a lane
+    if (__any_sync(kAllLanes, pair.last_row() >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
-      for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::true_type());
+      for (int t = kSteps - 1; t >= 0; --t) {
+        const T mass = step_back(t, std::true_type());
+        if (t < 2) left_behind += mass;
+      }
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
-      for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::false_type());
+      for (int t = kSteps - 1; t >= (Pair::kIsWindow ? 2 : 0); --t) step_back(t, std::false_type());
+      if constexpr (Pair::kIsWindow) {
+        left_behind = step_back(1, std::false_type());
+        left_behind += step_back(0, std::false_type());
+      }
     }
+    if constexpr (Pair::kIsWindow)
+      if (!pair.follow(chunk, left_behind, flow, gradient, fetch)) break;
   }
-  if (dx == nullptr) return;
-#pragma unroll
-  for (int k = 0; k < kRows; ++k)
-    if (pair.lane * kRows + k < pair.extent.n) dx[pair.lane * kRows + k] = flow.rows[k] * scale;
+  gradient.leave_rows(pair, flow.rows);
+  if constexpr (Pair::kIsWindow) return pair.is_done();
+  return true;
 }
 
+// As short_pair_backward.cuh asks for it.
 template <typename T, int kRows>
-__device__ void linear_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const ShortPairLayout& layout, int64_t first_pair, char* memory,
-    const char* saved, int64_t stride, const PairStatus* statuses) {
+struct LinearBackward {
+  static constexpr int kWarps = 8;  // of a multiprocessor that registers are given out for
+  static constexpr PairStatus kStatus = PairStatus::kLinearDomain;
   using Numbers = LinearNumbers<T>;
   using Table = LinearTable<T, kRows>;
-  const bool exists = ShortPair<T, kRows>::exists(problem, layout, first_pair);
-  const bool accepted = exists && statuses[first_pair + threadIdx.x / layout.lanes] == PairStatus::kLinearDomain;
-  if (!__any_sync(kAllLanes, accepted)) return;
-  Table& table = *reinterpret_cast<Table*>(memory);
-  const ShortPair<T, kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<T*>(memory + sizeof(Table)));
-  T* const dx = gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data;
-  T* const dy = gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data;
-  const T scale = gradient_scale(problem, gradient, pair.pair) / pair.factor;
-  const auto* const kept = reinterpret_cast<const typename Numbers::Word*>(saved + pair.pair * stride) + pair.lane;
-  const int words = (kRows + 1) * pair.lanes;
-  if (pair.all_shallow())
-    linear_sweep_back<typename Numbers::Shallow>(pair, table, kept, words, scale, dx, dy);
-  else
-    linear_sweep_back<typename Numbers::Deep>(pair, table, kept, words, scale, dx, dy);
-}
+  using Pair = ShortPair<T, kRows>;
+  using Window = PairWindow<kRows>;
+
+  template <class Either>
+  __device__ __forceinline__ static bool sweep_back(
+      Either& pair, const ShortPairLayout& layout, Table& table, const char* saved, const ShortGradient<T>& gradient) {
+    const auto* const kept = reinterpret_cast<const typename Numbers::Word*>(saved);
+    return pair.all_shallow() ? linear_sweep_back<typename Numbers::Shallow>(pair, layout, table, kept, gradient)
+                              : linear_sweep_back<typename Numbers::Deep>(pair, layout, table, kept, gradient);
+  }
+};
 
 }  // namespace softdtw

@@ -29,7 +29,7 @@ __device__ __forceinline__ double linear_sweep(
   LinearState<T, kRows> state;
   state.start(pair.is_first_lane());
   double last = 0;
-  ColumnsAhead<T, 1> columns(pair.window);
+  ColumnsAhead<T, 1> columns(pair.columns());
   LinearWeights<Weight> weights(pair, columns);
   for (int chunk = 0; chunk < pair.chunks; ++chunk) {
     if (kept != nullptr && chunk > 0) state.keep(kept + int64_t{chunk - 1} * words_a_chunk, pair.lanes);
@@ -65,7 +65,7 @@ __device__ bool linear_forward(
     int64_t stride) {
   using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
-  const bool exists = ShortPair<T, kRows>::exists(problem, layout, first_pair);
+  const bool exists = ShortPair<T, kRows>::number(layout, first_pair) < problem.batch;
   const ShortPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   Word* const kept =

@@ -29,7 +29,7 @@ struct ShortPairLayout {
       : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {}
   __host__ int pairs() const { return kWarp / lanes; }  // of a warp
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
-  // integer log2 may have to keep something beside them. And the rows above the places of a window (linear_domain_window.cuh).
+  // integer log2 may have to keep something beside them. And the rows above the places of a window (window.cuh).
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
     const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks * kEdgeWords : 0);
@@ -64,20 +64,41 @@ struct ShortPairLayout {
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
 
+// What backward leaves of a pair; null where nothing is asked for.
+template <typename T>
+struct ShortGradient {
+  T *dx, *dy, scale;
+
+  // The first lane's sum of E (x - y) over a column and all rows.
+  template <class Pair>
+  __device__ __forceinline__ void leave_column(const Pair& pair, int column, T sum) const {
+    if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.end_column()) dy[column] = sum * -scale;
+  }
+  // A lane's sums over its rows.
+  template <class Pair>
+  __device__ __forceinline__ void leave_rows(const Pair& pair, const T (&sums)[Pair::kRows]) const {
+    if (dx == nullptr) return;
+#pragma unroll
+    for (int k = 0; k < Pair::kRows; ++k)
+      if (pair.lane * Pair::kRows + k < pair.extent.n) dx[pair.lane * Pair::kRows + k] = sums[k] * scale;
+  }
+};
+
 constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in integer log2
 constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
 
 // kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
 // squares of their differences have to be multiplied with the factor.
-template <typename T, int kRows_, bool kIsScaled = true>
+template <typename T, int kRows_, bool kIsScaled_ = true>
 struct ShortPair {
   using Numbers = LinearNumbers<T>;
+  static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
   T x[kRows], factor;
-  T* window;              // y at the lane's columns: of step t at t
+  T* line;                // y at the lane's columns: of step t at t
   int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
@@ -88,7 +109,7 @@ struct ShortPair {
   __device__ ShortPair(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, T* memory)
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
-        pair(min(first_pair + threadIdx.x / layout.lanes, problem.batch - 1)),
+        pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)) {
     const bool is_valid = extent.valid();
     if (!is_valid) extent.n = extent.m = 1;
@@ -122,7 +143,7 @@ struct ShortPair {
       y_lowest = lesser(y_lowest, y);
       y_highest = greater(y_highest, y);
     }
-    window = own + lanes - 1 + kAhead - lane;
+    line = own + lanes - 1 + kAhead - lane;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       apart += __shfl_xor_sync(kAllLanes, apart, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
@@ -139,9 +160,16 @@ struct ShortPair {
         (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest : deepest <= kDeepestUnscaled);
     __syncwarp();
   }
-  __device__ static bool exists(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair) {
-    return first_pair + threadIdx.x / layout.lanes < problem.batch;
+  // Which pair a lane has, or would have.
+  __device__ static int64_t number(const ShortPairLayout& layout, int64_t first_pair) {
+    return first_pair + threadIdx.x / layout.lanes;
   }
+  __device__ __forceinline__ const T* columns() const { return line; }
+  __device__ __forceinline__ int end_column() const { return extent.m; }
+  // Whether entries have been kept of what is before a chunk.
+  __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0; }
+  // Where the lane has its last cell; else -1.
+  __device__ __forceinline__ int last_row() const { return end_row; }
   // Whether shallow weights suffice for all of the warp's pairs.
   __device__ __forceinline__ bool all_shallow() const {
     if constexpr (std::is_same_v<typename Numbers::Shallow, typename Numbers::Deep>) return true;

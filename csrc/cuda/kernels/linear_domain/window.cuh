@@ -18,26 +18,31 @@ constexpr float kMostLeftBehind = 1.0f / (1 << 23);  // in a lane, of which ther
 constexpr float kMostLost = 1.0f / (1 << 21);        // out of a first row, of which there are four
 
 // kIsScaled: as of ShortPair.
-template <int kRows_, bool kIsScaled = true>
+template <int kRows_, bool kIsScaled_ = true>
 struct PairWindow {
+  static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   static constexpr int kLanes = ShortPairLayout::kWindow, kStep = ShortPairLayout::kWindowStep, kPairs = kWarp / kLanes;
+  static constexpr int lanes = kWarp;  // of the pair
   const Problem<float>& problem;
   const int64_t pair;
   Extent extent;
   float x[kRows], factor, origin, deepest;
-  float* columns;   // of y, with what is read ahead at either end
+  float* line;      // of y, with what is read ahead at either end
   int first, lane;  // of the pair
   int end_lane, end_step, end_chunk, chunks;
   // What the row above the window has: of the linear domain, or of integer log2 with their reference.
   double edge = 0;
   Entry<float> edge_entry = {0, 1};
   int edge_reference = 0;
+  float lost = 0;  // E that has flown up from the window
+  int written;     // columns of dy from which on they are
 
   __device__ PairWindow(
-      const Problem<float>& problem_, const ShortPairLayout& layout, int64_t pair_, bool wanted, float* memory)
-      : problem(problem_), pair(pair_), extent(problem.extent(pair)) {
+      const Problem<float>& problem_, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory)
+      : problem(problem_), pair(min(number(layout, first_pair), problem.batch - 1)), extent(problem.extent(pair)) {
     if (!extent.valid()) extent.n = extent.m = 1;
+    written = extent.m;
     end_lane = (extent.n - 1) / kRows;
     end_step = extent.m - 1 + end_lane;
     end_chunk = wanted ? end_step / kSteps : -1;
@@ -45,8 +50,8 @@ struct PairWindow {
     first = end_lane < kLanes ? 0 : (end_lane - kLanes) / kStep * kStep + kStep;
     lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
 
-    const View<const float> rows = problem.x.pair(pair), line = problem.y.pair(pair);
-    origin = kIsScaled ? line.data[0] : 0;
+    const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+    origin = kIsScaled ? columns.data[0] : 0;
     factor = static_cast<float>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
     float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
@@ -56,12 +61,12 @@ struct PairWindow {
     }
     float* const own = memory + threadIdx.x / kLanes * layout.window();
     for (int i = threadIdx.x % kLanes; i < kWarp - 1 + kSteps * chunks + 2 * kAhead; i += kLanes) {
-      const float y = scaled(line.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * line.row_stride]);
+      const float y = scaled(columns.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * columns.row_stride]);
       own[i] = y;
       y_lowest = fminf(y_lowest, y);
       y_highest = fmaxf(y_highest, y);
     }
-    columns = own + kWarp - 1 + kAhead;
+    line = own + kWarp - 1 + kAhead;
 #pragma unroll
     for (int distance = kLanes / 2; distance > 0; distance /= 2) {
       lowest = fminf(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
@@ -79,26 +84,46 @@ struct PairWindow {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) x[k] = scaled(rows.data[min(lane * kRows + k, extent.n - 1) * rows.row_stride]);
   }
+  __device__ static int64_t number(const ShortPairLayout&, int64_t first_pair) { return first_pair + threadIdx.x / kLanes; }
+  __device__ __forceinline__ bool all_shallow() const {
+    return __all_sync(kAllLanes, deepest <= LinearNumbers<float>::Shallow::kDeepest);
+  }
   // y at the lane's columns: of step t at t.
-  __device__ __forceinline__ const float* window() const { return columns - lane; }
+  __device__ __forceinline__ const float* columns() const { return line - lane; }
+  __device__ __forceinline__ int end_column() const { return written; }
+  __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0 && chunk <= end_chunk; }
+  __device__ __forceinline__ int last_row() const { return lane == end_lane ? (extent.n - 1) % kRows : -1; }
   __device__ __forceinline__ bool is_first_lane() const { return lane == first; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == first + kLanes - 1; }
-  // By how many lanes it moves up, given what E a lane would leave behind.
-  __device__ __forceinline__ int lanes_to_move(float left_behind) const {
+  // What flows up from the lane.
+  __device__ __forceinline__ void lose(float e) {
+    if (is_first_lane()) lost += first > 0 ? e : 0;
+  }
+  // Behind a chunk: moves up where all lanes that it leaves have left little enough behind, each a part of it. Returns whether
+  // the warp is to go on.
+  template <class Flow, class Fetch>
+  __device__ __forceinline__ bool follow(
+      int chunk, float left_behind, Flow& flow, const ShortGradient<float>& gradient, Fetch&& fetch) {
     const bool holds = !(left_behind <= kMostLeftBehind);
     const bool last = any_of_pair(holds && lane >= first + kLanes - kStep);
     const bool last_two = any_of_pair(holds && lane >= first + kLanes - 2 * kStep);
-    return last ? 0 : min(last_two ? kStep : 2 * kStep, first);
+    const int by = last ? 0 : min(last_two ? kStep : 2 * kStep, first);
+    if (by > 0 && chunk <= end_chunk) {
+      written = min(written, chunk * kSteps - first);
+      first -= by;
+      if (lane >= first + kLanes) {  // another one of the pair from now on
+        gradient.leave_rows(*this, flow.rows);
+        flow = Flow();
+        lane -= kLanes;
+        read_rows();
+      }
+      if (chunk > 0) fetch(chunk - 1);
+    }
+    const bool has_failed = any_of_pair(!(lost <= kMostLost)) && chunk <= end_chunk;
+    return !__all_sync(kAllLanes, has_failed || end_chunk < 0);
   }
-  // Returns whether the lane is another one of the pair from now on.
-  __device__ __forceinline__ bool move(int lanes) {
-    first -= lanes;
-    return lane >= first + kLanes;
-  }
-  __device__ __forceinline__ void be_next_lane() {
-    lane -= kLanes;
-    read_rows();
-  }
+  // Whether the pair has been done, at the end.
+  __device__ __forceinline__ bool is_done() const { return !any_of_pair(!(lost <= kMostLost) || first > 0); }
   __device__ __forceinline__ int of_window(int i) const { return (threadIdx.x & ~(kLanes - 1)) | (i & (kLanes - 1)); }
   // As ShortPair has them.
   __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }

@@ -6,24 +6,60 @@
 
 namespace softdtw {
 
-// What the cells of a stage cost, split (recurrence.h), and what m may rise by in every lane in a chunk.
-template <class S>
+// What the cells of some chunks, or of a stage, cost, split (recurrence.h), and what m may rise by in every lane in a chunk.
+template <class S_, int kChunks_ = S_::kStage>
 struct alignas(16) SplitCosts {
+  using S = S_;
   using T = typename S::Scalar;
+  static constexpr int kChunks = kChunks_;
   struct alignas(16) Cells {
     Entry<T> rows[S::kRows];
   };
-  Cells cells[S::kStage][S::kSteps][kWarp];
-  T rise[S::kStage][kWarp];
+  Cells cells[kChunks][S::kSteps][kWarp];
+  T rise[kChunks][kWarp];
+
+  // A lane's tile.
+  template <class Tile>
+  __device__ __forceinline__ void split(int part, int lane, const Tile& tile, T scale, T may_rise) {
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      Cells own;
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) own.rows[k] = Recurrences<S>::Plain::split(tile.cost(k, t), scale);
+      cells[part][t][lane] = own;
+    }
+    rise[part][lane] = may_rise;
+  }
 };
 
-template <class S>
-using SplitCostPipeline = Pipeline<SplitCosts<S>, kWarp, 2>;
+template <class Item>
+using SplitCostPipeline = Pipeline<Item, kWarp, 2>;
+
+// As the sweep reads them (sweeping_warp.cuh).
+template <class Item>
+struct SplitCostReader {
+  using S = typename Item::S;
+  static constexpr bool kIsAhead = true;
+  SplitCostPipeline<Item>& pipeline;
+  const int lane;
+  const Item* item = nullptr;
+  int part = 0;
+
+  __device__ explicit SplitCostReader(SplitCostPipeline<Item>& pipeline_)
+      : pipeline(pinned(pipeline_)), lane(threadIdx.x) {}
+  template <class Where>
+  __device__ __forceinline__ typename S::Scalar rise(const Recurrences<S>&, const Where&) const {
+    return item->rise[part][lane];
+  }
+  __device__ __forceinline__ Entry<typename S::Scalar> split_cost(const Recurrences<S>&, int k, int t) const {
+    return item->cells[part][t][lane].rows[k];
+  }
+};
 
 // What the warps of a team share.
 template <class S, class Tile>
 struct SpecialisedForward {
-  SplitCostPipeline<S> split_costs;
+  SplitCostPipeline<SplitCosts<S>> split_costs;
   typename TileAhead<Tile>::Memory tile;
 };
 
@@ -38,12 +74,11 @@ template <class S, class Tile>
 __device__ void specialised_split_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, bool keeps,
     SpecialisedForward<S, Tile>& team) {
-  using T = typename S::Scalar;
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
   const int chunks = forward_chunks(around, keeps);
   const Recurrences<S> recurrences(problem, pair);
-  SplitCostPipeline<S>& pipeline = pinned(team.split_costs);
+  SplitCostPipeline<SplitCosts<S>>& pipeline = pinned(team.split_costs);
   TileAhead<Tile> tile(team.tile, problem, extent, around.strip, pair, lane);
   tile.fetch(Place<S>(around.strip, extent, 0, lane));
   unsigned room = pipeline.kRoom;
@@ -53,52 +88,30 @@ __device__ void specialised_split_costs(
     if (chunk + 1 < chunks) tile.fetch(Place<S>(around.strip, extent, chunk + 1, lane));
     const int stage = chunk / S::kStage, part = chunk % S::kStage;
     if (part == 0) pipeline.acquire(room, stage + 1);
-    SplitCosts<S>& split_costs = pipeline.slot(stage);
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) {
-      typename SplitCosts<S>::Cells cells;
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k) cells.rows[k] = recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale);
-      split_costs.cells[part][t][lane] = cells;
-    }
     const bool may_be_plain = place.in_band && !recurrences.has_penalty && chunk != around.end_chunk;
-    split_costs.rise[part][lane] = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
+    const typename S::Scalar rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
+    pipeline.slot(stage).split(part, lane, tile, recurrences.plain.scale, rise);
     if (part == S::kStage - 1 || chunk + 1 == chunks) pipeline.commit(stage);
   }
 }
 
-// SplitCosts as the sweep reads them, stage by stage.
+// Stage by stage.
 template <class S, class Tile>
-struct SplitCostsOfStrip {
-  using T = typename S::Scalar;
-  static constexpr bool kIsAhead = true;
-  const Problem<T>& problem;
+struct SplitCostsOfStrip : SplitCostReader<SplitCosts<S>> {
+  const Problem<typename S::Scalar>& problem;
   const Extent& extent;
   const Strip<S>& strip;
   const int64_t pair;
-  SplitCostPipeline<S>& pipeline;
-  const int lane;
-  const SplitCosts<S>* split_costs = nullptr;
-  int part = 0;
 
   __device__ SplitCostsOfStrip(
-      const Problem<T>& problem_, const Extent& extent_, const Strip<S>& strip_, int64_t pair_,
-      SplitCostPipeline<S>& split_cost_pipeline)
-      : problem(problem_),
-        extent(extent_),
-        strip(strip_),
-        pair(pair_),
-        pipeline(pinned(split_cost_pipeline)),
-        lane(threadIdx.x) {}
-  __device__ __forceinline__ void begin(int stage) { split_costs = &pipeline.wait(stage); }
-  __device__ __forceinline__ void end(int stage) { pipeline.release(stage); }
-  __device__ __forceinline__ void use(const Place<S>&, int part_) { part = part_; }
-  __device__ __forceinline__ T rise(const Recurrences<S>&, const Place<S>&) const { return split_costs->rise[part][lane]; }
-  __device__ __forceinline__ Entry<T> split_cost(const Recurrences<S>&, int k, int t) const {
-    return split_costs->cells[part][t][lane].rows[k];
-  }
+      const Problem<typename S::Scalar>& problem_, const Extent& extent_, const Strip<S>& strip_, int64_t pair_,
+      SplitCostPipeline<SplitCosts<S>>& pipeline_)
+      : SplitCostReader<SplitCosts<S>>(pipeline_), problem(problem_), extent(extent_), strip(strip_), pair(pair_) {}
+  __device__ __forceinline__ void begin(int stage) { this->item = &this->pipeline.wait(stage); }
+  __device__ __forceinline__ void end(int stage) { this->pipeline.release(stage); }
+  __device__ __forceinline__ void use(const Place<S>&, int part_) { this->part = part_; }
   __device__ __forceinline__ Tile tile(const Place<S>& place) const {
-    Tile tile(problem, extent, strip, pair, lane);
+    Tile tile(problem, extent, strip, pair, this->lane);
     tile.fetch(place);
     tile.use(place);
     return tile;
@@ -109,8 +122,8 @@ struct SplitCostsOfStrip {
 template <class S, class Tile>
 __device__ void specialised_forward(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, int index, const Saved<S>& saved,
-    bool files, EdgePipeline<S>& above_edges, EdgePipeline<S>& below_edges, SplitCostPipeline<S>& split_cost_pipeline,
-    typename S::Scalar* value) {
+    bool files, EdgePipeline<S>& above_edges, EdgePipeline<S>& below_edges,
+    SplitCostPipeline<SplitCosts<S>>& split_cost_pipeline, typename S::Scalar* value) {
   const Surroundings<S> around(extent, index);
   SplitCostsOfStrip<S, Tile> split_costs(problem, extent, around.strip, pair, split_cost_pipeline);
   const int chunks = forward_chunks(around, saved.memory != nullptr);
