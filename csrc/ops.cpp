@@ -2,6 +2,8 @@
 //
 // Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
 // warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.
+// x_index and y_index (B,) int32: pair b has x[x_index[b]] and y[y_index[b]], and lengths are those of the series, however many there
+// are; gradients are of each pair.
 // `saved` is a byte tensor whose layout only the kernel that wrote it knows; its size says which one that was, and backward does
 // what it says, whatever `kernel` and `rows_per_thread` it is given.
 #include <string>
@@ -12,12 +14,12 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "forward(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
       "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str cost, str kernel, int rows_per_thread, "
-      "bool save) -> (Tensor value, Tensor saved)");
+      "bool save, Tensor? x_index=None, Tensor? y_index=None) -> (Tensor value, Tensor saved)");
   m.def(
       "backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
-      "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y) "
-      "-> (Tensor grad_x, Tensor grad_y)");
+      "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y, "
+      "Tensor? x_index=None, Tensor? y_index=None) -> (Tensor grad_x, Tensor grad_y)");
   m.def(
       "forward_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
       "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str kernel, int rows_per_thread, bool save) "
@@ -45,10 +47,12 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   // where save is false. open_ends: the path may begin and end in any column.
   m.def(
       "dtw(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
-      "int bandwidth, float warp_penalty, bool open_ends, str cost, bool save) -> (Tensor value, Tensor spans)");
+      "int bandwidth, float warp_penalty, bool open_ends, str cost, bool save, Tensor? x_index=None, Tensor? y_index=None) "
+      "-> (Tensor value, Tensor spans)");
   m.def(
       "dtw_backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans, Tensor? x_lengths, "
-      "Tensor? y_lengths, str cost, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
+      "Tensor? y_lengths, str cost, bool need_x, bool need_y, Tensor? x_index=None, Tensor? y_index=None) "
+      "-> (Tensor grad_x, Tensor grad_y)");
   m.def(
       "dtw_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
       "int bandwidth, float warp_penalty, bool open_ends, bool save) -> (Tensor value, Tensor spans)");

@@ -26,6 +26,15 @@ struct View {
   SOFTDTW_HD T& at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
 };
 
+// The series of one side. Pair b has the b-th of them, or the one that `index` names: all pairs of two sets need no copies.
+template <typename T>
+struct SeriesView : View<T> {
+  const int32_t* index = nullptr;
+
+  SOFTDTW_HD int64_t of(int64_t b) const { return index ? index[b] : b; }
+  SOFTDTW_HD View<T> pair(int64_t b) const { return View<T>::pair(of(b)); }
+};
+
 // The part of the table that one pair fills: rows [0, n), columns [0, m), low <= column - row <= high.
 struct Extent {
   int n, m, low, high;
@@ -37,10 +46,10 @@ struct Extent {
 template <typename T>
 struct Problem {
   Cost cost = Cost::kSqEuclidean;
-  View<const T> x, y;         // unless cost is kMatrix
+  SeriesView<const T> x, y;   // unless cost is kMatrix
   View<const T> cost_matrix;  // if cost is kMatrix
   int64_t batch = 0, n = 0, m = 0, dim = 0;
-  const int64_t* x_lengths = nullptr;   // null: every pair has n rows
+  const int64_t* x_lengths = nullptr;   // of each series; null: every pair has n rows
   const int64_t* y_lengths = nullptr;   // null: every pair has m columns
   const int64_t* bandwidths = nullptr;  // null: `bandwidth` holds for every pair
   int64_t bandwidth = -1;               // Sakoe-Chiba radius; below 0: no band
@@ -69,7 +78,7 @@ struct Problem {
   // range gives an invalid extent, and the kernels answer NaN for that pair.
   SOFTDTW_HD Extent extent(int64_t b) const {
     if ((gammas || warp_penalties) && !numbers_valid(b)) return {0, 0, 0, 0};
-    const int64_t rows = x_lengths ? x_lengths[b] : n, columns = y_lengths ? y_lengths[b] : m;
+    const int64_t rows = x_lengths ? x_lengths[x.of(b)] : n, columns = y_lengths ? y_lengths[y.of(b)] : m;
     if (rows < 1 || rows > n || columns < 1 || columns > m) return {0, 0, 0, 0};
     const int64_t widest = rows + columns + 64;  // no band: wider than any table, and no sum with it overflows an int
     int64_t radius = bandwidths ? bandwidths[b] : bandwidth;
