@@ -6,11 +6,13 @@ from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_path
 from .modules import SoftDTW, SoftDTWDivergence
+from .pairwise import cdist
 
 __version__ = "0.1.0"
 __all__ = [
     "SoftDTW",
     "SoftDTWDivergence",
+    "cdist",
     "dtw",
     "dtw_path",
     "select_kernel",

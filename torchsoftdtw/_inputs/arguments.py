@@ -53,8 +53,8 @@ def wants_gradient(*tensors):
 
 def series(x, y):
     """Check x and y. Returns them as (B, N, D) and (B, M, D) in the dtype of the computation, and whether they had a B."""
-    _check_float_tensor("x", x)
-    _check_float_tensor("y", y)
+    check_float_tensor("x", x)
+    check_float_tensor("y", y)
     dims = x.dim()
     for name, tensor in (("x", x), ("y", y)):
         if tensor.dim() not in (2, 3):
@@ -82,7 +82,7 @@ def series(x, y):
 
 def cost_matrix(matrix):
     """Check a ready-made cost matrix. Returns it as (B, N, M) in the dtype of the computation, and whether it had a B."""
-    _check_float_tensor("cost_matrix", matrix)
+    check_float_tensor("cost_matrix", matrix)
     if matrix.dim() not in (2, 3):
         raise ValueError(f"cost_matrix: expected shape (batch, N, M) or (N, M), got {tuple(matrix.shape)}")
     batched = matrix.dim() == 3
@@ -153,7 +153,7 @@ def per_length(value, options, n, m):
     return value / lengths
 
 
-def _check_float_tensor(name, tensor):
+def check_float_tensor(name, tensor):
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {describe(tensor)}")
     if tensor.layout != torch.strided or tensor.is_nested:
