@@ -33,8 +33,8 @@ def cdist(
     the memory is that of the inputs, of the result, and some 256 MiB.
 
     Args:
-        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or a
-            nested tensor, each with a length of its own.
+        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or
+            a nested tensor, each with a length of its own.
         y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
         distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). `dtw` and `soft_dtw` say what
             their values are.
@@ -50,8 +50,8 @@ def cdist(
         kernel: "auto", or a name that `select_kernel` can return; "dtw" has one alone.
 
     Returns:
-        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where x
-        is one. Gradients are of the first order.
+        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
+        x is one. Gradients are of the first order.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
