@@ -118,6 +118,32 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
   }
 }
 
+// From here on a reference above is far below a lane's own. What comes from there would lose digits of m: beyond 2^53, or 2^45 in
+// an edge (PackedEntry), to which all lanes of a strip may add up.
+template <class S>
+constexpr double kFarAbove = sizeof(typename S::Scalar) == 4 ? 4294967296.0 : 1099511627776.0;  // 2^32, 2^40
+
+// Lowers the lane's reference to the lowest one of what paths have reached above it, `top` included. What so loses digits is far
+// worse than something above it.
+template <class S, typename M>
+__device__ __forceinline__ void lower(Lane<S, M>& state, double& reference, int lane, const ExtendedTop<S>& top) {
+  constexpr double kDead = nowhere<S>() / 2;
+  bool reached = false, top_reached = false;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) reached = reached || state.at(i).m < kDead;
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) top_reached = top_reached || top.m_at(t) < kDead;
+  double lowest = reached ? reference : INFINITY;
+  if (lane == 0 && top_reached) lowest = fmin(lowest, top.reference);
+#pragma unroll
+  for (int distance = 1; distance < kWarp; distance *= 2)
+    lowest = fmin(lowest, __shfl_up_sync(kAllLanes, lowest, distance));
+  if (lowest >= reference) return;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) state.at(i).m += reference - lowest;
+  reference = lowest;
+}
+
 // Whether float32 holds every m of the lane exactly, and of a stage that adds less than another half of the limit. Entries of
 // the lane above that are too large for that count as unreachable: they are too small to matter next to entries that all are
 // below the limit.

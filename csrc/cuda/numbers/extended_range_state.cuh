@@ -29,6 +29,12 @@ struct ExtendedState {
     else
       softdtw::renew(narrow, reference, lane, top_reference);
   }
+  __device__ __forceinline__ void lower(int lane, const ExtendedTop<S>& top) {
+    if constexpr (kWideExists)
+      softdtw::lower(wide, reference, lane, top);
+    else
+      softdtw::lower(narrow, reference, lane, top);
+  }
   // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
   __device__ __forceinline__ bool fits() const {
     return !kWideExists || (is_wide ? is_narrow<S>(wide) : is_narrow<S>(narrow));
@@ -128,7 +134,7 @@ struct Width {
       const Recurrences<S>& recurrences, const ExtendedTop<S>& top, double above, T reach, bool may_be,
       ExtendedState<S>& state) {
     if (!ExtendedState<S>::kWideExists)
-      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit && above >= -kFarAbove<S>);
     return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
   }
   // The same for float32, from what m may rise by in the chunk.

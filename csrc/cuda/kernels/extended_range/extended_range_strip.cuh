@@ -14,6 +14,18 @@ __device__ __forceinline__ double above_of(
   return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
 }
 
+// The same for a general sweep: references of which it would exceed the lane's own by too much are lowered. Before anything
+// relative to them is handed on.
+template <class S>
+__device__ __forceinline__ double lowered_above_of(
+    const ExtendedTop<S>& top, ExtendedState<S>& state, int lane, double& lane_above) {
+  const double above = above_of(top, state, lane, lane_above);
+  if (__builtin_expect(__all_sync(kAllLanes, above >= -kFarAbove<S>), 1)) return above;
+  state.lower(lane, top);
+  lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+  return above_of(top, state, lane, lane_above);
+}
+
 // A pair's value, from its last entry.
 template <typename T, typename Fraction>
 __device__ __forceinline__ void store_value(
@@ -73,9 +85,10 @@ __device__ void extended_forward_strip(
       width.start(state);
       if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
-    const double above = above_of(top, state, lane, lane_above);
+    double above = above_of(top, state, lane, lane_above);
     const bool plain = width.plain(
         recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
+    if (!plain) above = lowered_above_of(top, state, lane, lane_above);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -217,8 +230,9 @@ __device__ void extended_backward_strip(
         lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
         width.start(state);
       }
-      const double above = above_of(top, state, lane, lane_above);
+      double above = above_of(top, state, lane, lane_above);
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      if (!plain) above = lowered_above_of(top, state, lane, lane_above);
       sweep_chunk(
           recurrences, extent, place, lane, top, above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
