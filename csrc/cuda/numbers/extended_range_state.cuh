@@ -103,6 +103,13 @@ struct Recurrences {
   }
 };
 
+// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
+template <class S>
+__device__ __forceinline__ double above_of(
+    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
+  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
+}
+
 // Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
 template <class S>
 struct Width {
@@ -164,11 +171,16 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& s
   return false;
 }
 
-// The general sweep over a chunk.
+// The general sweep over a chunk. It may lower references first, so they are to be handed on with the first column.
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
     const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,
-    double above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+    double& lane_above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+  if (__builtin_expect(__any_sync(kAllLanes, above_of(top, state, lane, lane_above) < -kFarAbove<S>), 0)) {
+    state.lower(lane, top);
+    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+  }
+  const double above = above_of(top, state, lane, lane_above);
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
@@ -187,7 +199,8 @@ __device__ __forceinline__ void sweep_general(
 template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
+    Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
     sweep_extended<false>(
@@ -195,21 +208,21 @@ __device__ __forceinline__ void sweep_chunk(
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
   };
   if (plain && sweep_plain<false>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
 }
 
 // The same, whose plain sweep runs ahead (sweep_ahead), with `split cost` and `sum`.
 template <class S, class Visit, class SplitCost, class Sum, class Column>
 __device__ __forceinline__ void sweep_chunk_ahead(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, SplitCost&& split_cost, Sum&& sum,
-    Column&& column) {
+    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
+    SplitCost&& split_cost, Sum&& sum, Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
     sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, split_cost, sum, step);
   };
   if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
 }
 
 }  // namespace softdtw

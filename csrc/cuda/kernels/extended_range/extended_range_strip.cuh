@@ -7,25 +7,6 @@
 
 namespace softdtw {
 
-// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
-template <class S>
-__device__ __forceinline__ double above_of(
-    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
-  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
-}
-
-// The same for a general sweep: references of which it would exceed the lane's own by too much are lowered. Before anything
-// relative to them is handed on.
-template <class S>
-__device__ __forceinline__ double lowered_above_of(
-    const ExtendedTop<S>& top, ExtendedState<S>& state, int lane, double& lane_above) {
-  const double above = above_of(top, state, lane, lane_above);
-  if (__builtin_expect(__all_sync(kAllLanes, above >= -kFarAbove<S>), 1)) return above;
-  state.lower(lane, top);
-  lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
-  return above_of(top, state, lane, lane_above);
-}
-
 // A pair's value, from its last entry.
 template <typename T, typename Fraction>
 __device__ __forceinline__ void store_value(
@@ -85,15 +66,13 @@ __device__ void extended_forward_strip(
       width.start(state);
       if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
-    double above = above_of(top, state, lane, lane_above);
+    const double above = above_of(top, state, lane, lane_above);
     const bool plain = width.plain(
         recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
-    if (!plain) above = lowered_above_of(top, state, lane, lane_above);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     T* const out = own_edge.group(own_group);
-    if (writes) own_edge.references[own_group] = state.reference;
     const bool ends = chunk == around.end_chunk && lane == around.end_lane;
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
@@ -108,15 +87,16 @@ __device__ void extended_forward_strip(
       return cell;
     };
     const auto column = [&](int t, auto bottom) {
+      if (writes && t == 0) own_edge.references[own_group] = state.reference;
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
     if constexpr (kIsAhead)
       sweep_chunk_ahead(
-          recurrences, extent, place, lane, top, above, plain, width, state, visit,
+          recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit,
           [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
           [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
     else
-      sweep_chunk(recurrences, extent, place, lane, top, above, plain, width, state, visit, column);
+      sweep_chunk(recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit, column);
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
@@ -230,11 +210,10 @@ __device__ void extended_backward_strip(
         lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
         width.start(state);
       }
-      double above = above_of(top, state, lane, lane_above);
+      const double above = above_of(top, state, lane, lane_above);
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
-      if (!plain) above = lowered_above_of(top, state, lane, lane_above);
       sweep_chunk(
-          recurrences, extent, place, lane, top, above, plain, width, state,
+          recurrences, extent, place, lane, top, above, lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },
