@@ -58,7 +58,7 @@ struct ExtendedState {
   }
   __device__ __forceinline__ void load(const char* memory, int lane) {
     Snapshot<S> snapshot;
-    snapshot.load(memory, lane, nowhere<S>(), floor_of_m<S>());
+    snapshot.load(memory, lane, floor_of_m<S>());
     is_wide = kWideExists;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
@@ -76,7 +76,7 @@ struct ExtendedState {
     Entry<T, M> entries[S::kRows + 1];
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) entries[i] = state.at(i);
-    Snapshot<S>::store(memory, lane, entries, reference, nowhere<S>());
+    Snapshot<S>::store(memory, lane, entries, reference);
   }
 };
 
@@ -90,13 +90,11 @@ struct Recurrences {
   General general;
   bool has_penalty;
 
-  // Ready-made costs are scaled where they are loaded, the others inside the cell.
   __device__ Recurrences(const Problem<T>& problem, int64_t pair) {
     const T scale = static_cast<T>(problem.scale_of(pair));
     const double warp_penalty = problem.penalty_of(pair);
     // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
-    plain.scale = problem.cost == Cost::kMatrix ? T(1) : scale;
-    general.scale = plain.scale;
+    general.scale = plain.scale = scale;
     const Entry<double> penalty = SoftDtw<double, double, DeviceMath, true>::split(warp_penalty * scale, 1.0);
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = warp_penalty != 0;
