@@ -81,8 +81,7 @@ struct SeriesTile {
   }
 };
 
-// A lane's tile of costs, in the unit of the problem (in that of m, for a ready-made matrix). Returns a bound on the
-// largest of them, or NaN.
+// A lane's tile of costs. Returns a bound on the largest of them, or NaN.
 template <class S>
 __device__ __forceinline__ typename S::Scalar load_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, int64_t pair,
@@ -90,14 +89,13 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   using T = typename S::Scalar;
   if (problem.cost == Cost::kMatrix) {
     const View<const T> matrix = problem.cost_matrix.pair(pair);
-    const T scale = static_cast<T>(problem.scale_of(pair));
     T largest = 0;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {
-        costs[k][t] = limit_cost(line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride] * scale);
+        costs[k][t] = line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride];
         largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
       }
     }

@@ -84,12 +84,6 @@ __device__ __forceinline__ T finish_cost(Cost cost, T sum) {
   return cost == Cost::kEuclidean ? DeviceMath<T>::sqrt(sum) : sum;
 }
 
-// A ready-made cost, already in the unit of m. +inf forbids its cell; NaN passes through and spoils the pair.
-template <typename T>
-__device__ __forceinline__ T limit_cost(T cost) {
-  return cost > Unreachable<T>::value ? Unreachable<T>::value : cost;
-}
-
 // What E is multiplied by to give the derivative with respect to one coordinate of x, up to the sign of `difference`:
 // 2 (x - y) for sqeuclidean, (x - y) / C for euclidean (0 at C = 0), sign(x - y) for cityblock. `factor` is the part that
 // does not depend on the coordinate.
@@ -110,6 +104,12 @@ __device__ __forceinline__ T derivative_share(Cost cost, T difference) {
 template <typename T>
 __device__ __forceinline__ bool is_unreachable(T m) {
   return m >= Unreachable<T>::value * T(0.5);
+}
+
+// m in another type.
+template <typename To, typename From>
+__device__ __forceinline__ To convert_m(From m) {
+  return is_unreachable(m) ? Unreachable<To>::value : static_cast<To>(m);
 }
 
 // Brings s back to [1, 2). A NaN or inf of s makes m NaN.

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
       const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
+      const double cost = static_cast<double>(cost_at(problem, pair, row, column)) * scale;
       Weights<double> shares;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);
