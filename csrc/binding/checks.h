@@ -24,10 +24,14 @@ struct Options {
 };
 
 inline Cost cost_from_name(const std::string& name) {
-  if (name == "sqeuclidean") return Cost::kSqEuclidean;
-  if (name == "euclidean") return Cost::kEuclidean;
-  if (name == "cityblock") return Cost::kCityblock;
-  STD_TORCH_CHECK(false, "cost: expected 'sqeuclidean', 'euclidean' or 'cityblock', got '", name, "'");
+  using Types = Costs<PlainMath<double>>;
+  std::string known;
+  for (int place = 0; place < int(std::tuple_size_v<Types>); ++place) {
+    const char* const own = with_cost<Types>(Cost(place), [](auto type) { return type.kName; });
+    if (name == own) return Cost(place);
+    known.append(place == 0 ? "'" : ", '").append(own).append("'");
+  }
+  STD_TORCH_CHECK(false, "cost: expected one of ", known, ", got '", name, "'");
   return Cost::kSqEuclidean;
 }
 

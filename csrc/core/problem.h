@@ -4,17 +4,11 @@
 #include <cmath>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define SOFTDTW_HD __host__ __device__ __forceinline__
-#else
-#define SOFTDTW_HD inline
-#endif
+#include "cost.h"
 
 namespace softdtw {
 
 constexpr double kLn2 = 0.693147180559945309417;
-
-enum class Cost : int { kSqEuclidean, kEuclidean, kCityblock, kMatrix };
 
 // A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
 template <typename T>
@@ -93,5 +87,56 @@ struct Gradient {
   // The gradient of a pair whose value is not a number: none, but 0 where nothing arrives, as of a pair that was masked out.
   SOFTDTW_HD T without_value(int64_t b) const { return arriving(b) == T(0) ? T(0) : T(NAN); }
 };
+
+// The answer for a pair whose value is not a number, by one of some threads: in the pair's own part, and everywhere where its
+// lengths are out of range: no number of such a pair is to be trusted.
+template <typename T>
+SOFTDTW_HD void spoil_gradient(
+    const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair, int64_t thread,
+    int64_t threads) {
+  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
+  const T with = gradient.without_value(pair);
+  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns, bool is_table) {
+    if (out.data == nullptr) return;
+    for (int64_t i = thread; i < rows * columns; i += threads) {
+      const int row = static_cast<int>(i / columns), column = static_cast<int>(i % columns);
+      if (!is_table || !extent.valid() || extent.in_band(row, column)) out.pair(pair).at(row, column) = with;
+    }
+  };
+  fill(gradient.x, n, problem.dim, false);
+  fill(gradient.y, m, problem.dim, false);
+  fill(gradient.cost, n, m, true);
+}
+
+template <class Math, typename T>
+SOFTDTW_HD T
+cost_of_vectors(const Problem<T>& problem, const View<const T>& x, const View<const T>& y, int row, int column) {
+  T sum = 0;
+  for (int64_t d = 0; d < problem.dim; ++d) sum = add_share<Math>(problem.cost, x.at(row, d) - y.at(column, d), sum);
+  return finish_cost<Math>(problem.cost, sum);
+}
+
+// (5) for one row of x (kForX) or of y, cell by cell: E is e_of(row, column) beside others [from, to] of the other side.
+template <bool kForX, class Math, typename T, class E>
+SOFTDTW_HD void row_gradient(
+    const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair, int own, int from, int to, E&& e_of) {
+  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+  const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
+  constexpr int kDims = 4;
+  for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
+    T sums[kDims] = {};
+    for (int other = from; other <= to; ++other) {
+      const int row = kForX ? own : other, column = kForX ? other : own;
+      T factor = e_of(row, column) * T(factor_of(problem.cost));
+      if (is_over_cost(problem.cost)) factor = over_cost<Math>(factor, cost_of_vectors<Math>(problem, x, y, row, column));
+      for (int k = 0; k < kDims; ++k)
+        if (d0 + k < problem.dim)
+          sums[k] += factor * slope_of<Math>(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
+    }
+    const T scale = kForX ? gradient.arriving(pair) : -gradient.arriving(pair);
+    for (int k = 0; k < kDims; ++k)
+      if (d0 + k < problem.dim) out.at(own, d0 + k) = sums[k] * scale;
+  }
+}
 
 }  // namespace softdtw
