@@ -155,7 +155,7 @@ def soft_dtw_from_cost(
 
 def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
-    if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
+    if callable(problem.cost) or problem.open_ends or _needs_matrix(problem):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
     reduced, inputs = _reduced_and_inputs(problem, kernel)
     return reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs))
@@ -192,8 +192,10 @@ def _run_from_cost(matrix, options, kernel, open_ends):
     return transforms.value_of_cost(matrix, CostCall(*options, *plan, save)).to(dtype)
 
 
-def _needs_matrix(options):
+def _needs_matrix(problem):
     """Whether a gradient is asked for that only the kernels of ready-made costs give."""
-    if options.warp_penalties is None and options.warp_penalty == 0:
+    options = problem.options
+    has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
+    if not has_penalty and costs.is_homogeneous(problem.cost):
         return False
     return arguments.wants_gradient(options.warp_penalties, options.gammas)

@@ -8,6 +8,7 @@
 #include <torch/headeronly/util/Exception.h>
 
 #include "core/call.h"
+#include "core/cost.h"
 #include "core/recurrence.h"
 #include "tensors.h"
 
@@ -28,10 +29,14 @@ struct Options {
 };
 
 inline Cost cost_from_name(const std::string& name) {
-  if (name == "sqeuclidean") return Cost::kSqEuclidean;
-  if (name == "euclidean") return Cost::kEuclidean;
-  if (name == "cityblock") return Cost::kCityblock;
-  STD_TORCH_CHECK(false, "cost: expected 'sqeuclidean', 'euclidean' or 'cityblock', got '", name, "'");
+  using Types = Costs<PlainMath<double>>;
+  std::string known;
+  for (int place = 0; place < int(std::tuple_size_v<Types>); ++place) {
+    const char* const own = with_cost<Types>(Cost(place), [](auto type) { return type.kName; });
+    if (name == own) return Cost(place);
+    known.append(place == 0 ? "'" : ", '").append(own).append("'");
+  }
+  STD_TORCH_CHECK(false, "cost: expected one of ", known, ", got '", name, "'");
   return Cost::kSqEuclidean;
 }
 
@@ -101,8 +106,9 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
 inline void check_series(const Tensor& x, const Tensor& y, const Options& options) {
   STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
   STD_TORCH_CHECK(
-      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
-      ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
+      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2),
+      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
+      y.size(2), ")");
   STD_TORCH_CHECK(
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
 }

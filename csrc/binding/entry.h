@@ -72,8 +72,8 @@ struct EntryPoints {
       OptionalTensor y_index) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties,
-                               &x_index, &y_index};
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
+                               warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
       check_series(x, y, options);
       const Call call = call_of_series(x, y, cost_from_name(cost), options, save);
       const Plan plan = Backend::plan(call, kernel, rows_per_thread, x.get_device_index());
@@ -91,8 +91,8 @@ struct EntryPoints {
       OptionalTensor y_index) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties,
-                               &x_index, &y_index};
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
+                               warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
       check_series(x, y, options);
       const Call call = call_of_series(x, y, cost_from_name(cost), options, true);
       const Plan plan = plan_of(saved, x);
@@ -101,8 +101,10 @@ struct EntryPoints {
       const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
       Gradient<T> gradient;
       const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
-      Tensor grad_x = need_x ? new_series_gradient(x, problem.batch, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
-      Tensor grad_y = need_y ? new_series_gradient(y, problem.batch, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
+      Tensor grad_x =
+          need_x ? new_series_gradient(x, problem.batch, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
+      Tensor grad_y =
+          need_y ? new_series_gradient(y, problem.batch, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);

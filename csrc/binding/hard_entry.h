@@ -56,8 +56,8 @@ struct HardEntryPoints {
       OptionalTensor x_index, OptionalTensor y_index) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, kNoGamma, warp_penalty, nullptr,
-                               &warp_penalties, &x_index, &y_index};
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, kNoGamma,
+                               warp_penalty, nullptr,   &warp_penalties, &x_index,  &y_index};
       check_series(x, y, options);
       const Cost kind = cost_from_name(cost);
       const Tensor x_view = Backend::arrange(x, kind), y_view = Backend::arrange(y, kind);
@@ -77,8 +77,10 @@ struct HardEntryPoints {
       check_series(x, y, options);
       const auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
       HardGradient<T> gradient;
-      const Tensor grad_x = need_x ? new_series_gradient(x, problem.batch, Order::kDimensionMajor, false) : new_vector(x, 0);
-      const Tensor grad_y = need_y ? new_series_gradient(y, problem.batch, Order::kDimensionMajor, false) : new_vector(y, 0);
+      const Tensor grad_x =
+          need_x ? new_series_gradient(x, problem.batch, Order::kDimensionMajor, false) : new_vector(x, 0);
+      const Tensor grad_y =
+          need_y ? new_series_gradient(y, problem.batch, Order::kDimensionMajor, false) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, gradient, grad_value, value, spans, x);

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cases import KernelCase, normal, numpy64, run
+from cases import COSTS, KernelCase, normal, numpy64, run
 from scipy.spatial.distance import cdist
 
 from torchsoftdtw import dtw, soft_dtw, soft_dtw_from_cost
@@ -82,7 +82,7 @@ def test_hard_dtw_of_cosine_costs_is_their_sum(open_ends):
     assert dtw(x, y, cost="cosine", open_ends=open_ends).item() == 4000
 
 
-@pytest.mark.parametrize("cost", ["euclidean", "cityblock", "cosine"])
+@pytest.mark.parametrize("cost", COSTS[1:])
 def test_gradient_is_finite_where_the_cost_has_a_corner(kernel, cost):
     x = normal(2, 12, 3, seed=1, dtype=torch.float32)
     x[:, 3] = 0

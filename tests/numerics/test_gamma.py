@@ -7,14 +7,13 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import assert_gradients_close, assert_values_close, normal, numpy64
+from cases import COSTS, assert_gradients_close, assert_values_close, normal, numpy64
 
 from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_from_cost
 
 GAMMAS, PENALTIES = [0.05, 1.0, 30.0], [0.0, 0.4, 2.5]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [17, 5, 9], "y_lengths": [11, 21, 1]}}
 BANDS = {"no_band": None, "band": 3}
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 
 
 def tensor(values, kernel, **options):

@@ -1,6 +1,7 @@
 // A lane's tile of a chunk (strip.cuh): where it lies, and the costs in it.
 #pragma once
 
+#include "core/cost.h"
 #include "cuda/numbers/device_math.cuh"
 #include "cuda/strips/strip.cuh"
 
@@ -107,31 +108,28 @@ __device__ __forceinline__ typename S::Scalar load_costs(
     for (int t = 0; t < S::kSteps; ++t) costs[k][t] = T(0);
   const SeriesTile<S> series(problem, extent, place, pair);
   T bound = 0;
-  const auto add = [&](auto share) {
+  using Types = Costs<DeviceMath<T>>;
+  with_sum<Types>(problem.cost, [&](auto type) {
     series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.share(rows[k] - columns[t], costs[k][t]);
       T row = 0, column = 0;
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
-      bound = share(row + column, bound);
+      bound = type.share(row + column, bound);
     });
-  };
-  if (problem.cost == Cost::kCityblock)
-    add([](T difference, T sum) { return sum + DeviceMath<T>::abs(difference); });
-  else
-    add([](T difference, T sum) { return DeviceMath<T>::fma(difference, difference, sum); });
-  if (problem.cost == Cost::kEuclidean) {
+  });
+  with_cost<Types>(problem.cost, [&](auto type) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = DeviceMath<T>::sqrt(costs[k][t]);
-    bound = DeviceMath<T>::sqrt(bound);
-  }
+      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.finish(costs[k][t]);
+    bound = type.finish(bound);
+  });
   return bound;
 }
 
@@ -221,15 +219,5 @@ struct UnivariateTile {
     x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
   }
 };
-
-template <typename T>
-bool is_univariate(const Problem<T>& problem) {
-  return problem.cost == Cost::kSqEuclidean && problem.dim == 1;
-}
-// Without a band and without a penalty.
-template <typename T>
-bool is_plain(const Problem<T>& problem) {
-  return problem.bandwidth < 0 && !problem.bandwidths && problem.warp_penalty == 0 && !problem.warp_penalties;
-}
 
 }  // namespace softdtw
