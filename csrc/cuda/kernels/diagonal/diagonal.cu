@@ -15,7 +15,6 @@
 namespace softdtw {
 namespace {
 
-constexpr int kMostThreads = 512;
 constexpr int kGradientThreads = 128;
 
 template <typename T>
@@ -162,69 +161,50 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_cost_gradient(
 }
 
 template <typename T>
-int64_t starts_of(const Problem<T>& problem) {
-  return problem.batch * (problem.n + problem.m);
+int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
+  return problem.batch * 3 * cells_of(problem) * sizeof(T);
 }
 
 template <typename T>
-unsigned threads_for(const Problem<T>& problem) {
-  const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
-  int threads = 32;
-  while (threads < kMostThreads && threads < widest) threads *= 2;
-  return threads;
+cudaError_t forward(const Problem<T>& problem, const Plan&, T* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  const auto [recent] = scratch.parts(problem.batch * 3 * problem.n * sizeof(Entry<double>));
+  return launch_kernel(
+      diagonal_forward<T>, problem.batch, threads_of_diagonals(problem), 0, stream, problem, value, static_cast<T*>(saved),
+      reinterpret_cast<Entry<double>*>(recent), cells_of(problem));
 }
 
 template <typename T>
-struct DiagonalKernels {
-  static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
-    return problem.batch * 3 * cells_of(problem) * sizeof(T);
+cudaError_t backward(
+    const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  const int64_t cells = cells_of(problem);
+  const auto parts =
+      scratch.parts(problem.batch * (problem.n + problem.m) * sizeof(int64_t), problem.batch * cells * sizeof(T));
+  int64_t* const starts = reinterpret_cast<int64_t*>(parts[0]);
+  T* const alignment = reinterpret_cast<T*>(parts[1]);
+  cudaError_t error = launch_kernel(
+      diagonal_alignment<T>, problem.batch, threads_of_diagonals(problem), 0, stream, problem, static_cast<const T*>(saved),
+      alignment, starts, cells);
+  const auto run = [&](auto kernel, int64_t blocks) {
+    if (error == cudaSuccess)
+      error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
+  };
+  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
+  if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
+  if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
+  if (gradient.cost.data != nullptr) {
+    const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
+    const int64_t most = int64_t{1} << 20;
+    run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
   }
-  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan&, bool) {
-    return problem.batch * 3 * problem.n * sizeof(Entry<double>);
-  }
-  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan&) {
-    return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);
-  }
-
-  static cudaError_t forward(
-      const Problem<T>& problem, const Plan&, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    return launch_kernel(
-        diagonal_forward<T>, problem.batch, threads_for(problem), 0, stream, problem, value, static_cast<T*>(saved),
-        static_cast<Entry<double>*>(scratch), cells_of(problem));
-  }
-
-  static cudaError_t backward(
-      const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    const int64_t cells = cells_of(problem);
-    int64_t* starts = static_cast<int64_t*>(scratch);
-    T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
-    cudaError_t error = launch_kernel(
-        diagonal_alignment<T>, problem.batch, threads_for(problem), 0, stream, problem, static_cast<const T*>(saved),
-        alignment, starts, cells);
-    const auto run = [&](auto kernel, int64_t blocks) {
-      if (error == cudaSuccess)
-        error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
-    };
-    const auto blocks = [&](int64_t length) {
-      return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads);
-    };
-    if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
-    if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
-    if (gradient.cost.data != nullptr) {
-      const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
-      const int64_t most = int64_t{1} << 20;
-      run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
-    }
-    return error;
-  }
-};
+  return error;
+}
 
 }  // namespace
 
 template <typename T>
 Face<T> diagonal_face() {
-  return face<T, DiagonalKernels<T>>();
+  return {saved_bytes<T>, forward<T>, backward<T>};
 }
 template Face<float> diagonal_face<float>();
 template Face<double> diagonal_face<double>();
