@@ -38,9 +38,19 @@ struct Cityblock : SqEuclidean<Math> {
   SOFTDTW_HD static V slope(V u) { return u > V{} ? V{} + 1 : u < V{} ? V{} - 1 : V{}; }
 };
 
+// u^2 / 2 up to a difference of 1, |u| - 1/2 beyond.
+template <class Math, typename V = typename Math::V>
+struct Huber : SqEuclidean<Math> {
+  using Sum = Huber;
+  static constexpr const char* kName = "huber";
+  static constexpr int kFactor = 1;
+  SOFTDTW_HD static V share(V u, V sum) { return Math::fma(slope(u), u - slope(u) / 2, sum); }
+  SOFTDTW_HD static V slope(V u) { return u > V{} + 1 ? V{} + 1 : u < V{} - 1 ? V{} - 1 : u; }
+};
+
 // In the order of Cost, which names the first ones.
 template <class Math>
-using Costs = std::tuple<SqEuclidean<Math>, Euclidean<Math>, Cityblock<Math>>;
+using Costs = std::tuple<SqEuclidean<Math>, Euclidean<Math>, Cityblock<Math>, Huber<Math>>;
 
 // e / cost for kOverCost, 0 where the cost is: the subgradient there.
 template <class Math, typename V>
