@@ -1,4 +1,4 @@
-"""Processes of their own, which a test may kill: forked from a server that has imported PyTorch, so that they start at once."""
+"""Processes that a test may kill: forked from a server that has imported PyTorch, so that they start at once."""
 
 import multiprocessing
 import os

@@ -39,8 +39,8 @@ def cdist(
     maps (`numpy.load(..., mmap_mode="r")`) or tensors on the CPU, and the values may go to a file.
 
     Args:
-        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or a
-            nested tensor, each with a length of its own.
+        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or
+            a nested tensor, each with a length of its own.
         y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
         distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). `dtw` and `soft_dtw` say what
             their values are.
@@ -54,21 +54,21 @@ def cdist(
         open_ends: match every series of x with any contiguous part of those of y. Needs a y, and no bandwidth; not for
             "divergence".
         kernel: "auto", or a name that `select_kernel` can return; "dtw" has one alone.
-        device: where to compute, such as "cuda"; None: where x is. Blocks are copied there, and values back, while others are
-            computed.
-        out: (P, Q), where the values are written to and then returned: a tensor, a NumPy array or memory map, or the path of
-            a .npy file, which is made. On disk, an interrupted or killed run leaves a file beside it, with ".progress" at the
-            end of its name, that says which blocks are finished; the same call goes on from there, and one with other inputs
-            or options is an error. It is removed when all is done.
+        device: where to compute, such as "cuda"; None: where x is. Blocks are copied there, and values back, while others
+            are computed.
+        out: (P, Q), where the values are written to and then returned: a tensor, a NumPy array or memory map, or the path
+            of a .npy file, which is made. On disk, an interrupted or killed run leaves a file beside it, with ".progress"
+            at the end of its name, that says which blocks are finished; the same call goes on from there, and one with
+            other inputs or options is an error. It is removed when all is done.
         progress: None: a bar on stderr, by tqdm if that is installed, when it takes longer than 5 seconds; False: none.
-        distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the same
-            call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left, and
-            those of a rank that dies are computed by the others. False: this rank computes all of it.
+        distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the
+            same call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left,
+            and those of a rank that dies are computed by the others. False: this rank computes all of it.
 
     Returns:
-        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where x
-        is one; with `out` that, or the memory map of the file at that path. Gradients are of the first order; there are none
-        with `out`, with another `device` than that of x, and with many ranks.
+        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
+        x is one; with `out` that, or the memory map of the file at that path. Gradients are of the first order; there are
+        none with `out`, with another `device` than that of x, and with many ranks.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.

@@ -9,7 +9,7 @@ from . import arguments, kinds, per_pair, ragged
 
 
 class Pair(NamedTuple):
-    """Two sets, x (P, N, D) and y (Q, M, D), and their series' lengths (P,) and (Q,), or None."""
+    """Two sets, x (P, N, D) and y (Q, M, D), and the lengths of their series, or None."""
 
     x: torch.Tensor
     y: torch.Tensor
@@ -83,8 +83,8 @@ def _of_set(name, series, lengths):
     arguments.check_float_tensor(name, series)
     if series.dim() == 2:
         raise ValueError(
-            f"{name}: expected (series, length, dim), got {tuple(series.shape)}; write {name}.unsqueeze(2) for series of one "
-            f"channel, or {name}.unsqueeze(0) for a single series of vectors (NumPy: {name}[:, :, None] or {name}[None])"
+            f"{name}: expected (series, length, dim), got {tuple(series.shape)}; write {name}.unsqueeze(2) for series of "
+            f"one channel, or {name}.unsqueeze(0) for a single series of vectors (NumPy: {name}[:, :, None], {name}[None])"
         )
     if series.dim() != 3:
         raise ValueError(f"{name}: expected (series, length, dim), got shape {tuple(series.shape)}")
@@ -101,13 +101,13 @@ def _of_list(name, series):
         arguments.check_float_tensor(f"{name}[{i}]", part)
         if part.dim() != 2 or 0 in part.shape:
             raise ValueError(
-                f"{name}[{i}]: expected a series (length, dim), got shape {tuple(part.shape)}; write .unsqueeze(1) for a series "
+                f"{name}[{i}]: expected a series (length, dim), got shape {tuple(part.shape)}; write .unsqueeze(1) for one "
                 "of one channel"
             )
         if part.shape[1] != parts[0].shape[1] or part.device != parts[0].device:
             raise ValueError(
-                f"{name}[{i}]: expected the dimension and the device of {name}[0], ({parts[0].shape[1]}, {parts[0].device}), "
-                f"got ({part.shape[1]}, {part.device})"
+                f"{name}[{i}]: expected the dimension and the device of {name}[0], ({parts[0].shape[1]}, "
+                f"{parts[0].device}), got ({part.shape[1]}, {part.device})"
             )
     lengths = torch.tensor([len(part) for part in parts], device="cpu")
     padded = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)

@@ -48,5 +48,6 @@ class Bar:
         if done is None:
             text = "\n"
         else:
-            text = f"\r{self.name}: {100 * done // self.total} %, {done} of {self.total} blocks, {self.last - self.start:.0f} s"
+            seconds = round(self.last - self.start)
+            text = f"\r{self.name}: {100 * done // self.total} %, {done} of {self.total} blocks, {seconds} s"
         print(text, end="", file=sys.stderr, flush=True)

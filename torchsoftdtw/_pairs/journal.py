@@ -56,8 +56,8 @@ class Journal(Marks):
 
 
 def open_journal(path, result, problem, count, prepare, is_over):
-    """The Journal at `path` of the file `result`, which prepare() makes where there is nothing to go on with, or an error if it
-    belongs to another `problem` (a dict). is_over(): whether other ranks have done everything by now and removed it."""
+    """The Journal at `path` of the file `result`, which prepare() makes where there is nothing to go on with, or an error
+    if it belongs to another `problem` (a dict). is_over(): whether other ranks have done all by now and removed it."""
     descriptor = _open_locked(path)
     try:
         if os.fstat(descriptor).st_size == 0 or not os.path.exists(result):
@@ -108,7 +108,7 @@ def _check(mapping, path, result, problem, count):
     except (ValueError, KeyError, TypeError, AttributeError):
         differing = None
     if differing is None or (not differing and len(mapping) != len(header) + count):
-        raise ValueError(f"out: {path} is not what this version of torchsoftdtw leaves beside an unfinished result; delete it")
+        raise ValueError(f"out: {path} is not what this version of torchsoftdtw leaves by an unfinished result; delete it")
     if differing:
         raise ValueError(
             f"out: {result} is the unfinished result of another problem, which differs in {', '.join(differing)}; choose "

@@ -1,4 +1,4 @@
-"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by the kernels or from cost matrices."""
+"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by kernels or from cost matrices."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ CPU_PAIRS = 1 << 12
 
 
 class Measure(NamedTuple):
-    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable, which is
-    asked for a cost matrix of every pair, as soft-DTW with open ends is."""
+    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable.
+    From cost matrices come the values of a callable, and soft-DTW with open ends."""
 
     is_hard: bool
     cost: Any
@@ -66,15 +66,11 @@ class Measure(NamedTuple):
             return self._values_from_matrix(*self._gathered(x, y, tile))
         return self._forward(x, y, tile, save=False)[0]
 
-    def gradients(self, x, y, tile, arriving, need_x, need_y):
-        """What reaches the series of a tile, (rows, N, D) and (columns, M, D) or None, where `arriving` (count,) reaches the
-        pairs' values."""
-        if self.needs_matrix:
-            of_x, of_y = self._gradients_from_matrix(x, y, tile, arriving, need_x, need_y)
-        else:
-            of_x, of_y = self._backward(x, y, tile, arriving, need_x, need_y)
-        # Sums in one order: the result is the same from run to run.
-        return tile.dense(of_x).sum(1) if need_x else None, tile.dense(of_y).sum(0) if need_y else None
+    def gradients(self, x, y, tile, arriving):
+        """What reaches the series of a tile, (rows, N, D) and (columns, M, D), where `arriving` (count,) reaches the pairs'
+        values; of a triangle what reaches its one set, and None."""
+        backward = self._gradients_from_matrix if self.needs_matrix else self._backward
+        return tile.sums(*backward(x, y, tile, arriving))
 
     def _part(self, x, y, tile):
         """The tile's series and their lengths."""
@@ -93,15 +89,15 @@ class Measure(NamedTuple):
                 )
             return ops.forward(x, y, *lengths, None, None, None, *self._numbers(), save, *index)
 
-    def _backward(self, x, y, tile, arriving, need_x, need_y):
+    def _backward(self, x, y, tile, arriving):
         value, kept = self._forward(x, y, tile, save=True)
         x, y, *lengths = self._part(x, y, tile)
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return ops.dtw_backward(arriving, x, y, value, kept, *lengths, self.cost, need_x, need_y, *index)
+                return ops.dtw_backward(arriving, x, y, value, kept, *lengths, self.cost, True, True, *index)
             tensors = x, y, value, kept, *lengths, None, None, None
-            return ops.backward(arriving, *tensors, *self._numbers(), need_x, need_y, *index)
+            return ops.backward(arriving, *tensors, *self._numbers(), True, True, *index)
 
     def _numbers(self):
         return self.bandwidth, self.gamma, self.warp_penalty, self.cost, *selection.Plan(self.kernel, 0)
@@ -119,14 +115,11 @@ class Measure(NamedTuple):
         problem = Problem(x, y, self.cost, options, True, open_ends=self.open_ends)
         return hard_values_of(problem) if self.is_hard else values_of(problem, self.kernel)
 
-    def _gradients_from_matrix(self, x, y, tile, arriving, need_x, need_y):
+    def _gradients_from_matrix(self, x, y, tile, arriving):
         with torch.enable_grad():
             x, y, *lengths = self._gathered(x, y, tile)
-            x, y = x.detach().requires_grad_(need_x), y.detach().requires_grad_(need_y)
-            value = self._values_from_matrix(x, y, *lengths)
-            wanted = [series for series, needed in ((x, need_x), (y, need_y)) if needed]
-            found = iter(torch.autograd.grad(value, wanted, arriving))
-        return next(found) if need_x else None, next(found) if need_y else None
+            x, y = x.detach().requires_grad_(), y.detach().requires_grad_()
+            return torch.autograd.grad(self._values_from_matrix(x, y, *lengths), (x, y), arriving)
 
 
 def reduced(x, y, cost, options):

@@ -52,8 +52,8 @@ class Queue:
 
 
 class Ranks:
-    """The ranks that work on one problem, whose `identity` tells it from others, and what they tell each other by the store of
-    torch.distributed: no collective, in which they would have to wait for each other."""
+    """The ranks that work on one problem, whose `identity` tells it from others, and what they tell each other by the store
+    of torch.distributed: no collective, in which they would have to wait for each other."""
 
     def __init__(self, identity, store, rank):
         self.rank = rank
@@ -73,8 +73,8 @@ class Ranks:
             return question(*inputs)
         except RuntimeError as error:
             raise RuntimeError(
-                "cdist: the store of torch.distributed does not answer, so the rank that hosts it has probably ended; what is "
-                "finished of an `out` on disk is kept, and the same call goes on from there"
+                "cdist: the store of torch.distributed does not answer, so the rank that hosts it has probably ended; what "
+                "is finished of an `out` on disk is kept, and the same call goes on from there"
             ) from error
 
     def has(self, name):
@@ -180,7 +180,7 @@ def ranks_at_work():
 
 
 def put_together(tensor, ranks):
-    """Have every rank's `tensor` hold what any of them has written to its own, where the others have zeros: one collective."""
+    """Have every rank's `tensor` hold what any of them has written to its own, where the others have zeros."""
     is_on_device = tensor.device.type in distributed.get_backend_config()
     device = tensor.device if is_on_device else torch.device("cuda", torch.cuda.current_device())
     digits = int(ranks.key, 16), ranks.call

@@ -88,7 +88,7 @@ class Feed:
 
 
 def computed(task, blocks, queue, device, copies=None, settle=lambda: None):
-    """Yields (block's number, its values on the device). settle(): finish what is under way, before others are waited for."""
+    """Yields (block's number, its values on the device). settle(): finish what is under way; then others are waited for."""
     feed = Feed(task, device, copies)
 
     def part_of(number):

@@ -107,7 +107,7 @@ class Task(NamedTuple):
         return f"{name} {self.cost(*first).double().mean().item():.4g}"
 
     def _measure(self, x, y):
-        """(Measure, x, y, factor): series in a cost of the kernels' own, of which values are to be divided by the factor."""
+        """(Measure, x, y, factor): series in a cost of the kernels' own, of whose values a `factor`-th part is wanted."""
         kernel = selection.plan(self.kernel, x).kernel
         ops.require_build_for(x)
         own_x, own_y, cost, options, factor = reduced(x, y, self.cost, self.options)
