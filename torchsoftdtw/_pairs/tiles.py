@@ -46,8 +46,8 @@ class Tile(NamedTuple):
         return block.take(_cells(self.shape[0], table.device))
 
     def sums(self, of_x, of_y):
-        """What reaches the series of x (rows, ...) and of y (columns, ...) from gradients of their pairs, each (count, ...);
-        of a triangle what reaches its one set, and None. In one order: the result is the same from run to run."""
+        """What reaches the series of x (rows, ...) and of y (columns, ...) from gradients of their pairs, each (count,
+        ...); of a triangle what reaches its one set, and None. In one order: the result is the same from run to run."""
         if self.is_triangle:
             both = torch.cat([of_x, of_y])[_shares(self.shape[0], of_x.device)]
             return both.unflatten(0, (self.shape[0], -1)).sum(1), None
