@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import torch
 
-from . import kinds
+from . import kinds, remedies
 from .arguments import Options
 
 KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
@@ -19,7 +19,7 @@ def check(cost):
         raise TypeError(f"cost: expected a name or a callable, got {type(cost).__name__}")
     if cost not in NAMES:
         names = ", ".join(repr(name) for name in NAMES)
-        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}")
+        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}{remedies.of_cost(cost, NAMES)}")
 
 
 class Reduction(NamedTuple):
