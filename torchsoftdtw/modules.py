@@ -2,7 +2,7 @@
 
 import torch
 
-from ._inputs import arguments, per_pair
+from ._inputs import arguments, per_pair, remedies
 from ._inputs import cost as costs
 from .divergence import KINDS, soft_dtw_divergence
 from .functional import soft_dtw
@@ -72,8 +72,11 @@ class SoftDTW(torch.nn.Module):
     def forward(self, x, y, x_lengths=None, y_lengths=None):
         """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
 
-        Either may be a nested tensor or a PackedSequence, which has its own lengths.
+        Either may be a nested tensor or a PackedSequence, which has its own lengths. A pair without a batch, (N, D) and
+        (M, D), is taken with a FutureWarning, since a batch of series of one channel, (B, N), looks the same.
         """
+        if isinstance(x, torch.Tensor) and x.dim() == 2 and not (x.is_nested or torch.compiler.is_compiling()):
+            remedies.warn_of_pair_without_batch(type(self).__name__, x)
         value = self._compare(
             x,
             y,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 
 from .._costs import KERNEL_COSTS
-from . import kinds
+from . import kinds, remedies
 from .arguments import Options
 
 NAMES = (*KERNEL_COSTS, "cosine")
@@ -24,7 +24,7 @@ def check(cost):
         raise TypeError(f"cost: expected a name or a callable, got {type(cost).__name__}")
     if cost not in NAMES:
         names = ", ".join(repr(name) for name in NAMES)
-        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}")
+        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}{remedies.of_cost(cost, NAMES)}")
 
 
 class Reduction(NamedTuple):
