@@ -67,7 +67,7 @@ ENGINES = [
     if dtype == torch.float32 or case.rows != 4
 ]
 
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
+COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
 
 # What one rounding to the dtype of a gradient costs, with some room. The arithmetic in between is float32 at least, and its
 # error against E of about 1e-6 (short series, gamma of 0.1 and more) disappears in the float32 figure.

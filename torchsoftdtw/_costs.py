@@ -97,7 +97,21 @@ class Cityblock(Separable):
         return _distances(x, y, 1.0)
 
 
-KERNEL_COSTS = {"sqeuclidean": SqEuclidean(), "euclidean": Euclidean(), "cityblock": Cityblock()}
+class Huber(Separable):
+    """u^2 / 2 up to a difference of 1, |u| - 1/2 beyond."""
+
+    def share(self, difference):
+        slope = self.slope(difference)
+        return slope * (difference - slope / 2)
+
+    def slope(self, difference):
+        return difference.clamp(-1, 1)
+
+    def curvature(self, difference):
+        return (difference.abs() <= 1).to(difference.dtype)
+
+
+KERNEL_COSTS = {"sqeuclidean": SqEuclidean(), "euclidean": Euclidean(), "cityblock": Cityblock(), "huber": Huber()}
 
 
 def _distances(x, y, p):

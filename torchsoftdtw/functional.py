@@ -37,7 +37,8 @@ def soft_dtw(
         gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
             (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
-            zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
+            zero vector is 1), "huber" (summed over the coordinates: u^2 / 2 of a difference u up to 1, |u| - 1/2 beyond), or
+            a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
             would mean waiting for it: a pair with one out of range gets NaN.
@@ -55,9 +56,9 @@ def soft_dtw(
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
         in the dtype of x and y, and can be differentiated again, up to the third order. So do gradients to gamma and
-        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty, and
-        warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number out of range on a
-        CUDA device answers NaN for its pair.)
+        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty
+        or with "huber", and warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number
+        out of range on a CUDA device answers NaN for its pair.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.

@@ -72,6 +72,7 @@ LOSSES = {
     "mean": SoftDTWDivergence(0.5, kind="mean"),
     "alignment": lambda *inputs: alignment_loss(*inputs, cost="cosine"),
     "cityblock": lambda *inputs: alignment_loss(*inputs, cost="cityblock"),
+    "huber": lambda *inputs: alignment_loss(*inputs, cost="huber"),
 }
 
 

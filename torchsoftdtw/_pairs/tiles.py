@@ -55,7 +55,7 @@ class Tile(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Pairs of any series of x and of y, (count,) int32 each: what a Measure takes for values and gradients of each pair."""
+    """Pairs of any series of x and of y, (count,) int32 each: what a Measure takes for values and gradients of each."""
 
     x_index: torch.Tensor
     y_index: torch.Tensor
