@@ -37,7 +37,7 @@ def soft_dtw(
         gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
             (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
-            zero vector is 1), "huber" (summed over the coordinates: u^2 / 2 of a difference u up to 1, |u| - 1/2 beyond), or
+            zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, |u| - 1/2 beyond), or
             a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that

@@ -94,7 +94,7 @@ __device__ __forceinline__ void store_value(
   const double scale = static_cast<T>(problem.scale_of(pair));
   const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
   const double result = (reference + m - log2(static_cast<double>(s))) * unit;
-  value[pair] = is_unreachable(m) ? T(INFINITY) : static_cast<T>(result);
+  value[pair] = is_unreachable(m) && s == s ? T(INFINITY) : static_cast<T>(result);
 }
 
 // The recurrences of the two widths of m.
