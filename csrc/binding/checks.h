@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <torch/headeronly/util/Exception.h>
 
@@ -190,6 +191,19 @@ void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tens
   gradient.grad_stride = grad_value.stride(0);
   gradient.value = value.const_data_ptr<T>();
 }
+
+// An op of pairs that say which series they have, as the op of pairs of which each has its own.
+template <auto kOp>
+struct EachItsOwn;
+template <class Result, class... Rest, Result (*kOp)(OptionalTensor, OptionalTensor, Rest...)>
+struct EachItsOwn<kOp> {
+  static Result call(Rest... rest) { return kOp({}, {}, std::move(rest)...); }
+};
+
+// The two ops of an entry point `name`_of_pairs.
+#define SOFTDTW_IMPL_OF_PAIRS(m, Entries, name)                    \
+  m.impl(#name "_of_pairs", TORCH_BOX(&Entries::name##_of_pairs)); \
+  m.impl(#name, TORCH_BOX(&softdtw::EachItsOwn<&Entries::name##_of_pairs>::call));
 
 // Calls f(T{}) with the C++ type of a float32 or float64 tensor.
 template <typename F>

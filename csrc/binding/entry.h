@@ -65,11 +65,11 @@ struct EntryPoints {
     Backend::template backward<T>(problem, plan, gradient, saved.const_data_ptr(), like);
   }
 
-  static std::tuple<Tensor, Tensor> forward(
-      Tensor x, Tensor y, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths,
-      OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty,
-      std::string cost, std::string kernel, int64_t rows_per_thread, bool save, OptionalTensor x_index,
-      OptionalTensor y_index) {
+  static std::tuple<Tensor, Tensor> forward_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor x, Tensor y, OptionalTensor x_lengths,
+      OptionalTensor y_lengths, OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties,
+      int64_t bandwidth, double gamma, double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread,
+      bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
       const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
@@ -84,11 +84,11 @@ struct EntryPoints {
     });
   }
 
-  static std::tuple<Tensor, Tensor> backward(
-      Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
-      OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty, std::string cost, std::string, int64_t, bool need_x, bool need_y, OptionalTensor x_index,
-      OptionalTensor y_index) {
+  static std::tuple<Tensor, Tensor> backward_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved,
+      OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths, OptionalTensor gammas,
+      OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty, std::string cost, std::string,
+      int64_t, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
       const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
@@ -176,8 +176,8 @@ struct EntryPoints {
 #define SOFTDTW_REGISTER(key, Backend, saved_size_name)                    \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                        \
     using Entries = softdtw::EntryPoints<Backend>;                         \
-    m.impl("forward", TORCH_BOX(&Entries::forward));                       \
-    m.impl("backward", TORCH_BOX(&Entries::backward));                     \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, forward)                             \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, backward)                            \
     m.impl("forward_from_cost", TORCH_BOX(&Entries::forward_from_cost));   \
     m.impl("backward_from_cost", TORCH_BOX(&Entries::backward_from_cost)); \
   }                                                                        \

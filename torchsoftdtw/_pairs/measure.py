@@ -93,10 +93,9 @@ class Measure(NamedTuple):
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return ops.dtw(
-                    x, y, *lengths, None, None, self.bandwidth, self.warp_penalty, self.open_ends, self.cost, save, *index
-                )
-            return ops.forward(x, y, *lengths, None, None, None, *self._numbers(), save, *index)
+                numbers = self.bandwidth, self.warp_penalty, self.open_ends, self.cost
+                return ops.dtw_of_pairs(*index, x, y, *lengths, None, None, *numbers, save)
+            return ops.forward_of_pairs(*index, x, y, *lengths, None, None, None, *self._numbers(), save)
 
     def _backward(self, x, y, tile, arriving, need_x, need_y):
         value, kept = self.forward(x, y, tile, save=True)
@@ -104,9 +103,12 @@ class Measure(NamedTuple):
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return value, *ops.dtw_backward(arriving, x, y, value, kept, *lengths, self.cost, need_x, need_y, *index)
+                needs = need_x, need_y
+                found = ops.dtw_backward_of_pairs(*index, arriving, x, y, value, kept, *lengths, self.cost, *needs)
+                return value, *found
             tensors = x, y, value, kept, *lengths, None, None, None
-            return value, *ops.backward(arriving, *tensors, *self._numbers(), need_x, need_y, *index)
+            found = ops.backward_of_pairs(*index, arriving, *tensors, *self._numbers(), need_x, need_y)
+            return value, *found
 
     def _numbers(self):
         return self.bandwidth, self.gamma, self.warp_penalty, self.cost, *selection.Plan(self.kernel, 0)
