@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
   }
   const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair));
   if (threadIdx.x > 0) return;
-  store_value(problem, pair, 0, sum.s == sum.s ? sum.m : NAN, sum.s, value);
+  store_value(problem, pair, 0, sum.m, sum.s, value);
   if (memory.is_kept) memory.sum(pair) = sum;
 }
 

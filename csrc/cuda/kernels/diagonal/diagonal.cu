@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
 // without a gap, so neighbours on a diagonal are neighbours in memory. Saved for backward are the three weights of every
 // cell, each a table of its own; costs and entries live for three diagonals only.
+#include "core/row_gradient.h"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 #include "cuda/select/face.h"
@@ -19,10 +20,7 @@ constexpr int kGradientThreads = 128;
 template <typename T>
 __device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int column) {
   if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column);
-  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  T sum = 0;
-  for (int64_t d = 0; d < problem.dim; ++d) sum = add_share(problem.cost, x.at(row, d) - y.at(column, d), sum);
-  return finish_cost(problem.cost, sum);
+  return cost_of_vectors<DeviceMath<T>>(problem, problem.x.pair(pair), problem.y.pair(pair), row, column);
 }
 
 // (1). `recent` holds the entries of the last three diagonals by row; `weights` the saved tables, or is null.
@@ -53,7 +51,7 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
       const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
+      const double cost = static_cast<double>(cost_at(problem, pair, row, column)) * scale;
       Weights<double> shares;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);
@@ -135,25 +133,9 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
   const int fixed = static_cast<int>(index);
   const int from = kForX ? max(0, fixed + extent.low) : max(0, fixed - extent.high);
   const int to = kForX ? min(extent.m - 1, fixed + extent.high) : min(extent.n - 1, fixed - extent.low);
-  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = (kForX ? T(1) : T(-1)) * gradient.arriving(pair);
-  constexpr int kDims = 4;
-  for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
-    T sums[kDims] = {};
-    for (int other = from; other <= to; ++other) {
-      const int row = kForX ? fixed : other, column = kForX ? other : fixed;
-      const T e = alignment[starts[row + column] + row - Diagonal(extent, row + column).first];
-      const T cost = problem.cost == Cost::kEuclidean ? cost_at(problem, pair, row, column) : T(0);
-      const T factor = e * derivative_factor(problem.cost, cost);
-#pragma unroll
-      for (int k = 0; k < kDims; ++k)
-        if (d0 + k < problem.dim)
-          sums[k] += factor * derivative_share(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
-    }
-#pragma unroll
-    for (int k = 0; k < kDims; ++k)
-      if (d0 + k < problem.dim) out.at(fixed, d0 + k) = sums[k] * scale;
-  }
+  row_gradient<kForX, DeviceMath<T>>(problem, gradient, pair, fixed, from, to, [&](int row, int column) {
+    return alignment[starts[row + column] + row - Diagonal(extent, row + column).first];
+  });
 }
 
 // (4) times the gradient that arrives, as a (N, M) matrix: a thread per cell.

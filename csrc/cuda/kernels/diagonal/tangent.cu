@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : has_diag ? memory.entries[before + row - 1] : nowhere;
       const Entry<double> up = has_up ? memory.entries[last + row - 1] : nowhere;
       const Entry<double> left = has_left ? memory.entries[last + row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(costs.at(row, column)) * scale);
+      const double cost = static_cast<double>(costs.at(row, column)) * scale;
       Weights<double> weights;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, weights);
       normalise(cell);
