@@ -6,6 +6,7 @@ from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_path
 from .modules import SoftDTW, SoftDTWDivergence
+from .neighbors import nearest
 from .pairwise import cdist
 
 __version__ = "0.1.0"
@@ -15,6 +16,7 @@ __all__ = [
     "cdist",
     "dtw",
     "dtw_path",
+    "nearest",
     "select_kernel",
     "soft_dtw",
     "soft_dtw_alignment",

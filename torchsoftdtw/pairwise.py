@@ -87,16 +87,11 @@ def cdist(
     )
     device = sets.device_to_compute_on(device, task.x)
     is_shared = arguments.flag("distributed", distributed) and queues.ranks_at_work() > 1
-    _check_progress(progress)
+    arguments.check_progress(progress)
     if arguments.wants_gradient(task.x, task.y):
         _check_can_have_gradient(out is None, device == task.x.device, not is_shared)
         return task.values()
     return _without_gradient(task, is_array, device, out, progress is False, is_shared)
-
-
-def _check_progress(progress):
-    if progress is not None and progress is not False:
-        raise ValueError(f"progress: expected None or False, got {progress!r}")
 
 
 def _check_can_have_gradient(in_memory, on_device, is_alone):

@@ -17,6 +17,7 @@ from torchsoftdtw._pairs.measure import Measure
 from torchsoftdtw._pairs.queue import Queue, Ranks, SharedQueue
 from torchsoftdtw._pairs.task import Task
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 P, Q = 22, 18
 BLOCKS = 30  # of 4 x 4 pairs and less
 OPTIONS = {"two_sets": {"distance": "soft_dtw"}, "one_set": {"distance": "divergence", "length_norm": True}}

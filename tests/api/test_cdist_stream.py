@@ -18,6 +18,7 @@ from torchsoftdtw._pairs.journal import Journal
 from torchsoftdtw._pairs.measure import Measure
 from torchsoftdtw._pairs.task import Task
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 P, Q, SIDE = 14, 9, 4
 BLOCKS = 12  # of 4 x 4 pairs and less
 HALF_BLOCKS = 10  # of x with itself
