@@ -156,6 +156,19 @@ def test_without_the_host_of_the_store_a_restart_goes_on(small_blocks, monkeypat
     assert len(blocks) == BLOCKS - finished + BLOCKS
 
 
+def one_dies_in_memory(rank, folder):
+    begin(rank, folder, lease=0.5)
+    distributed.barrier()
+    finish = SharedQueue.finish
+    SharedQueue.finish = lambda *inputs: die() if rank == 1 else finish(*inputs)
+    with pytest.raises(RuntimeError):  # of the collective
+        cdist(*sets("two_sets"))
+
+
+def test_in_memory_no_rank_may_be_missing(tmp_path):
+    assert run(one_dies_in_memory, (0, tmp_path), (1, tmp_path)) == [0, -9]
+
+
 def restarted(rank, folder):
     begin(rank, folder)
     distributed.barrier()

@@ -413,6 +413,7 @@ def test_a_device_that_is_not_there():
 def test_empty_results(path):
     assert cdist(X[:0], Y, out=torch.empty(0, Q)).shape == (0, Q)
     assert cdist(X, Y[:0], out=torch.empty(P, 0)).shape == (P, 0)
+    assert cdist(X[:0], Y, out=path).shape == (0, Q) and left_beside(path) == ["out.npy"]
 
 
 @pytest.mark.cuda
