@@ -198,6 +198,10 @@ def at_odds(rank, folder):
     x, y = sets("two_sets")
     with pytest.raises(RuntimeError, match=r"ranks of torch.distributed were asked different problems"):
         cdist(x + rank, y)
+    with pytest.raises(
+        ValueError, match="out: expected memory of each rank's own, or a file, got a tensor in shared memory"
+    ):
+        cdist(x, y, out=torch.empty(P, Q).share_memory_())
     # On disk each has its own.
     found = cdist(x + rank, y, out=folder / f"out{rank}.npy")
     np.testing.assert_array_equal(found, cdist(x + rank, y, distributed=False))
