@@ -21,9 +21,9 @@ class Pair(NamedTuple):
 
 def pair(x, y, x_lengths, y_lengths):
     """The Pair, or an error that names the argument. y None: x itself."""
-    is_array = _is_array(x)
-    x, x_lengths = _of_set("x", x, x_lengths)
-    y, y_lengths = (x, x_lengths) if y is None else _of_set("y", y, y_lengths)
+    is_array = holds_arrays(x)
+    x, x_lengths = of_set("x", x, x_lengths)
+    y, y_lengths = (x, x_lengths) if y is None else of_set("y", y, y_lengths)
     if x.device != y.device:
         raise ValueError(f"x and y: expected one device, got {x.device} and {y.device}")
     if x.shape[2] != y.shape[2]:
@@ -65,13 +65,13 @@ def device_to_compute_on(device, x):
     return torch.device("cuda", torch.cuda.current_device()) if found.index is None else found
 
 
-def _is_array(series):
+def holds_arrays(series):
     if isinstance(series, (list, tuple)):
         return len(series) > 0 and kinds.is_array(series[0])
     return kinds.is_array(series)
 
 
-def _of_set(name, series, lengths):
+def of_set(name, series, lengths):
     """(series (P, N, D), lengths (P,) or None) of a set in any form."""
     if isinstance(series, (list, tuple)):
         if lengths is not None:

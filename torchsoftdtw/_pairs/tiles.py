@@ -54,6 +54,19 @@ class Tile(NamedTuple):
         return of_x.unflatten(0, self.shape).sum(1), of_y.unflatten(0, self.shape).sum(0)
 
 
+class Listed(NamedTuple):
+    """Pairs of any series of x and of y, (count,) int32 each: what a Measure takes for values and gradients of each."""
+
+    x_index: torch.Tensor
+    y_index: torch.Tensor
+
+    top = left = 0
+    bottom = right = None  # slices to the end
+
+    def index(self, _device):
+        return self.x_index, self.y_index
+
+
 def tiles(rows, columns, side, is_half):
     """The tiles of at most `side` by `side` pairs, row by row; is_half: of one set with itself, from the diagonal on."""
     for top in range(0, rows, side):
