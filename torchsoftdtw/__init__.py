@@ -4,17 +4,23 @@ from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
 from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
-from .hard import dtw, dtw_path
-from .modules import SoftDTW, SoftDTWDivergence
+from .hard import dtw, dtw_from_cost, dtw_path, dtw_path_from_cost
+from .modules import DTW, SoftDTW, SoftDTWDivergence
 from .pairwise import cdist
+from .signatures import DTWPath, SoftAlignment
 
 __version__ = "0.1.0"
 __all__ = [
+    "DTW",
+    "DTWPath",
+    "SoftAlignment",
     "SoftDTW",
     "SoftDTWDivergence",
     "cdist",
     "dtw",
+    "dtw_from_cost",
     "dtw_path",
+    "dtw_path_from_cost",
     "select_kernel",
     "soft_dtw",
     "soft_dtw_alignment",
