@@ -1,5 +1,6 @@
 """Soft-DTW as a PyTorch operator and training loss (Cuturi & Blondel, ICML 2017)."""
 
+from . import plot as plot
 from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
 from .divergence import soft_dtw_divergence
