@@ -3,6 +3,7 @@
 from . import plot as plot
 from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
+from .barycenter import Barycenter, barycenter
 from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_from_cost, dtw_path, dtw_path_from_cost
@@ -13,10 +14,12 @@ from .signatures import DTWPath, SoftAlignment
 __version__ = "0.1.0"
 __all__ = [
     "DTW",
+    "Barycenter",
     "DTWPath",
     "SoftAlignment",
     "SoftDTW",
     "SoftDTWDivergence",
+    "barycenter",
     "cdist",
     "dtw",
     "dtw_from_cost",

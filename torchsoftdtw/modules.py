@@ -95,7 +95,7 @@ class DTW(_Loss):
     """Hard DTW between predicted and true series as a loss, whose gradient is along the best path, as `dtw`.
 
     Args:
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor, () or (B,).
         reduction: "mean" or "sum" over the pairs, or "none".
@@ -140,7 +140,7 @@ class SoftDTW(_Loss):
     Args:
         gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
             torch.nn.Parameter makes learnable.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
         reduction: "mean" or "sum" over the pairs, or "none".
@@ -202,7 +202,7 @@ class SoftDTWDivergence(SoftDTW):
     Args:
         gamma: smoothing, in the unit of the cost; a positive number or a tensor, as in `SoftDTW`.
         kind: "soft", "sharp" or "mean", as in `soft_dtw_divergence`.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor.
         reduction: "mean" or "sum" over the pairs, or "none".

@@ -4,11 +4,16 @@ from typing import NamedTuple
 
 import torch
 
+from .._costs import KERNEL_COSTS
 from . import kinds, remedies
 from .arguments import Options
 
-KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
 NAMES = (*KERNEL_COSTS, "cosine")
+
+
+def is_homogeneous(cost):
+    """Whether <E, C>, and so a derivative with respect to gamma, follows from gradients (derivatives.py)."""
+    return cost == "cosine" or KERNEL_COSTS[cost].degree is not None
 
 
 def check(cost):

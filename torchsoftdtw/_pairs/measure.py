@@ -1,4 +1,4 @@
-"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by the kernels or from cost matrices."""
+"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by kernels or from cost matrices."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ CPU_PAIRS = 1 << 12
 
 
 class Measure(NamedTuple):
-    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable, which is
-    asked for a cost matrix of every pair, as soft-DTW with open ends is."""
+    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable.
+    From cost matrices come the values of a callable, and soft-DTW with open ends."""
 
     is_hard: bool
     cost: Any
@@ -38,9 +38,11 @@ class Measure(NamedTuple):
 
     def side(self, x, y, with_gradients=False):
         """The side of the tiles whose pairs fit a call."""
+        return math.isqrt(self.pairs_of_call(x, y, with_gradients))
+
+    def pairs_of_call(self, x, y, with_gradients=False):
         most = MOST_PAIRS if x.is_cuda else CPU_PAIRS
-        count = min(most, max(1, MOST_BYTES // self._bytes_of_pair(x, y, with_gradients)))
-        return max(1, math.isqrt(count))
+        return min(most, max(1, MOST_BYTES // self._bytes_of_pair(x, y, with_gradients)))
 
     def _bytes_of_pair(self, x, y, with_gradients):
         n, m, dim = x.shape[1], y.shape[1], x.shape[2]
@@ -64,17 +66,19 @@ class Measure(NamedTuple):
         """(count,): the measure of a tile's pairs."""
         if self.needs_matrix:
             return self._values_from_matrix(*self._gathered(x, y, tile))
-        return self._forward(x, y, tile, save=False)[0]
+        return self.forward(x, y, tile, save=False)[0]
 
-    def gradients(self, x, y, tile, arriving, need_x, need_y):
-        """What reaches the series of a tile, (rows, N, D) and (columns, M, D) or None, where `arriving` (count,) reaches the
-        pairs' values."""
+    def gradients(self, x, y, tile, arriving):
+        """What reaches the series of a tile, (rows, N, D) and (columns, M, D), where `arriving` (count,) reaches the pairs'
+        values; of a triangle what reaches its one set, and None."""
+        _, of_x, of_y = self.values_and_gradients(x, y, tile, arriving, True, True)
+        return tile.sums(of_x, of_y)
+
+    def values_and_gradients(self, x, y, tile, arriving, need_x, need_y):
+        """(count,) values, and what reaches each pair's series: (count, N, D) and (count, M, D), of use where needed."""
         if self.needs_matrix:
-            of_x, of_y = self._gradients_from_matrix(x, y, tile, arriving, need_x, need_y)
-        else:
-            of_x, of_y = self._backward(x, y, tile, arriving, need_x, need_y)
-        # Sums in one order: the result is the same from run to run.
-        return tile.dense(of_x).sum(1) if need_x else None, tile.dense(of_y).sum(0) if need_y else None
+            return self._gradients_from_matrix(x, y, tile, arriving, need_x, need_y)
+        return self._backward(x, y, tile, arriving, need_x, need_y)
 
     def _part(self, x, y, tile):
         """The tile's series and their lengths."""
@@ -83,25 +87,28 @@ class Measure(NamedTuple):
         y_lengths = None if self.y_lengths is None else self.y_lengths[own_y]
         return x[own_x], y[own_y], x_lengths, y_lengths
 
-    def _forward(self, x, y, tile, save):
+    def forward(self, x, y, tile, save):
+        """(count,) values, and what the kernel keeps for the gradients: of hard DTW the spans of the paths."""
         x, y, *lengths = self._part(x, y, tile)
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return ops.dtw(
-                    x, y, *lengths, None, None, self.bandwidth, self.warp_penalty, self.open_ends, self.cost, save, *index
-                )
-            return ops.forward(x, y, *lengths, None, None, None, *self._numbers(), save, *index)
+                numbers = self.bandwidth, self.warp_penalty, self.open_ends, self.cost
+                return ops.dtw_of_pairs(*index, x, y, *lengths, None, None, *numbers, save)
+            return ops.forward_of_pairs(*index, x, y, *lengths, None, None, None, *self._numbers(), save)
 
     def _backward(self, x, y, tile, arriving, need_x, need_y):
-        value, kept = self._forward(x, y, tile, save=True)
+        value, kept = self.forward(x, y, tile, save=True)
         x, y, *lengths = self._part(x, y, tile)
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return ops.dtw_backward(arriving, x, y, value, kept, *lengths, self.cost, need_x, need_y, *index)
+                needs = need_x, need_y
+                found = ops.dtw_backward_of_pairs(*index, arriving, x, y, value, kept, *lengths, self.cost, *needs)
+                return value, *found
             tensors = x, y, value, kept, *lengths, None, None, None
-            return ops.backward(arriving, *tensors, *self._numbers(), need_x, need_y, *index)
+            found = ops.backward_of_pairs(*index, arriving, *tensors, *self._numbers(), need_x, need_y)
+            return value, *found
 
     def _numbers(self):
         return self.bandwidth, self.gamma, self.warp_penalty, self.cost, *selection.Plan(self.kernel, 0)
@@ -126,7 +133,7 @@ class Measure(NamedTuple):
             value = self._values_from_matrix(x, y, *lengths)
             wanted = [series for series, needed in ((x, need_x), (y, need_y)) if needed]
             found = iter(torch.autograd.grad(value, wanted, arriving))
-        return next(found) if need_x else None, next(found) if need_y else None
+        return value.detach(), next(found) if need_x else None, next(found) if need_y else None
 
 
 def reduced(x, y, cost, options):
