@@ -69,8 +69,9 @@ def _gradients_of_cost(tensors, numbers, needs, grad_value):
     )
 
 
-def _register(name, tensors, call_type, gradients):
-    """The same for the op itself, which takes so many `tensors` first: one gradient, or None, for each of its inputs."""
+def _differentiable(tensors, call_type, gradients):
+    """The same for the op itself, which takes so many `tensors` first: one gradient, or None, for each of its inputs. What
+    PyTorch registers."""
     fields = call_type._fields
     wanted = [*range(tensors), *(tensors + fields.index(field) for field in ("gammas", "warp_penalties"))]
 
@@ -90,11 +91,11 @@ def _register(name, tensors, call_type, gradients):
             answer[place] = gradient
         return tuple(answer)
 
-    torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=keep)
+    return {"differentiate": differentiate, "setup_context": keep}
 
 
-_register("forward", 2, SeriesCall, _gradients_of_series)
-_register("forward_from_cost", 1, CostCall, _gradients_of_cost)
+ops.register_autograd_of_pairs("forward", **_differentiable(2, SeriesCall, _gradients_of_series))
+ops.register_autograd("forward_from_cost", **_differentiable(1, CostCall, _gradients_of_cost))
 
 
 class _OfSeries(torch.autograd.Function):

@@ -95,7 +95,8 @@ def _differentiable(name, op, tensors, gradients):
     def registered(ctx, grad_value, _grad_spans):
         return differentiate(ctx, ctx.saved_tensors, grad_value)
 
-    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup_registered)
+    register = ops.register_autograd_of_pairs if tensors == 2 else ops.register_autograd
+    register(name, registered, setup_registered)
     return value_and_spans
 
 
