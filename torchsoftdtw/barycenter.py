@@ -107,7 +107,7 @@ def barycenter(
     first, length = asked_for.start(init, length, asked)
     groups = asked.groups
     example = groups.series[:1, :1].expand(1, length, -1)  # which has the shape of an average
-    pair = sets.Pair(example, groups.series, None, groups.lengths, asked.is_array)
+    pair = sets.Pair(example, groups.series, None, groups.lengths, groups.series.dtype, asked.is_array)
     options = sets.options(pair, 1.0 if is_hard else gamma, warp_penalty, bandwidth)
     own_kernel = selection.plan(kernel, groups.series).kernel
     ops.require_build_for(groups.series)

@@ -1,15 +1,15 @@
 """Distances between all pairs of two sets of series."""
 
+import functools
+
 import torch
 
-from ._autograd import all_pairs
 from ._inputs import arguments, sets
-from ._inputs import cost as costs
-from ._kernels import ops, selection
-from ._pairs.measure import Measure, reduced
-from .functional import soft_dtw
-
-DISTANCES = ("dtw", "soft_dtw", "divergence")
+from ._pairs import queue as queues
+from ._pairs import results
+from ._pairs import task as tasks
+from ._pairs.bar import Bar
+from ._pairs.stream import fill
 
 
 def cdist(
@@ -26,15 +26,21 @@ def cdist(
     length_norm=False,
     open_ends=False,
     kernel="auto",
+    device=None,
+    out=None,
+    progress=None,
+    distributed=True,
 ):
     """The distance of every series of x to every series of y, differentiable with respect to both.
 
     Nothing is copied for a pair, and backward keeps the series alone: it computes the values anew, some pairs at a time. So
-    the memory is that of the inputs, of the result, and some 256 MiB.
+    the memory is that of the inputs, of the result, and some 256 MiB. Without a gradient it is still less: pairs are
+    computed in blocks, and only the series and the values of two blocks have to be on the device. The sets may be memory
+    maps (`numpy.load(..., mmap_mode="r")`) or tensors on the CPU, and the values may go to a file.
 
     Args:
-        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or a
-            nested tensor, each with a length of its own.
+        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or
+            a nested tensor, each with a length of its own.
         y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
         distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). `dtw` and `soft_dtw` say what
             their values are.
@@ -48,14 +54,27 @@ def cdist(
         open_ends: match every series of x with any contiguous part of those of y. Needs a y, and no bandwidth; not for
             "divergence".
         kernel: "auto", or a name that `select_kernel` can return; "dtw" has one alone.
+        device: where to compute, such as "cuda"; None: where x is. Blocks are copied there, and values back, while others
+            are computed.
+        out: (P, Q), where the values are written to and then returned: a tensor, a NumPy array or memory map, or the path
+            of a .npy file, which is made. On disk, an interrupted or killed run leaves a file beside it, with ".progress"
+            at the end of its name, that says which blocks are finished; the same call goes on from there, and one with
+            other inputs or options is an error. It is removed when all is done.
+        progress: None: a bar on stderr, by tqdm if that is installed, when it takes longer than 5 seconds; False: none.
+        distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the
+            same call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left,
+            and those of a rank that dies are computed by the others. False: this rank computes all of it.
 
     Returns:
-        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where x
-        is one. Gradients are of the first order.
+        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
+        x is one; with `out` that, or the memory map of the file at that path. Gradients are of the first order; there are
+        none with `out`, with another `device` than that of x, and with many ranks.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
-        RuntimeError: CUDA tensors, and this build has no CUDA part.
+        RuntimeError: CUDA tensors, and this build has no CUDA part; a gradient is asked for where there is none; or
+            torch.distributed's store has gone.
+        OSError: the file does not fit on its disk.
 
     Example:
         >>> import torch
@@ -63,34 +82,52 @@ def cdist(
         >>> cdist(x).tolist()
         [[0.0, 1.0, 50.0], [1.0, 0.0, 59.0], [50.0, 59.0, 0.0]]
     """
-    arguments.one_of("distance", distance, DISTANCES)
-    costs.check(cost)
-    arguments.check_ends(open_ends, bandwidth)
-    arguments.flag("length_norm", length_norm)
-    is_half = y is None
-    if open_ends and (is_half or distance == "divergence"):
-        raise ValueError("open_ends: expected False without a y, and for the divergence: neither is symmetric then")
-    if is_half and y_lengths is not None:
-        raise ValueError("y_lengths: expected None where y is None; x_lengths holds for both")
-    pair = sets.pair(x, y, x_lengths, y_lengths)
-    options = sets.options(pair, 1.0 if distance == "dtw" else gamma, warp_penalty, bandwidth)
-    own_kernel = selection.plan(kernel, pair.x).kernel
-    ops.require_build_for(pair.x)
+    task, is_array = tasks.of_sets(
+        x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel
+    )
+    device = sets.device_to_compute_on(device, task.x)
+    is_shared = arguments.flag("distributed", distributed) and queues.ranks_at_work() > 1
+    _check_progress(progress)
+    if arguments.wants_gradient(task.x, task.y):
+        _check_can_have_gradient(out is None, device == task.x.device, not is_shared)
+        return task.values()
+    return _without_gradient(task, is_array, device, out, progress is False, is_shared)
 
-    own_x, own_y, cost_name, own_options, factor = reduced(pair.x, pair.y, cost, options)
-    numbers = own_options.bandwidth, own_options.gamma, own_options.warp_penalty
-    lengths = options.x_lengths, options.y_lengths
-    measure = Measure(distance == "dtw", cost_name, *numbers, open_ends, own_kernel, *lengths)
-    value = all_pairs.values(measure, own_x, own_y, is_half)
-    value = value if factor == 1 else value / factor
-    if distance == "divergence":
-        kept = {"cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
-        of_x = soft_dtw(pair.x, pair.x, gamma, x_lengths=lengths[0], y_lengths=lengths[0], **kept)
-        of_y = of_x if is_half else soft_dtw(pair.y, pair.y, gamma, x_lengths=lengths[1], y_lengths=lengths[1], **kept)
-        value = value - 0.5 * (of_x.unsqueeze(1) + of_y)
-        if is_half:  # where other kernels may have left a rounding
-            value = value.masked_fill(torch.eye(len(of_x), dtype=torch.bool, device=value.device), 0.0)
-    if length_norm:
-        n = pair.x.shape[1] if lengths[0] is None else lengths[0].unsqueeze(1)
-        value = value / (n + (pair.y.shape[1] if lengths[1] is None else lengths[1]))
-    return pair.answer(value)
+
+def _check_progress(progress):
+    if progress is not None and progress is not False:
+        raise ValueError(f"progress: expected None or False, got {progress!r}")
+
+
+def _check_can_have_gradient(in_memory, on_device, is_alone):
+    reasons = (
+        (in_memory, "with out"),
+        (on_device, "on another device than that of x"),
+        (is_alone, "by many ranks together (distributed=False: by each for itself)"),
+    )
+    for is_possible, reason in reasons:
+        if not is_possible:
+            raise RuntimeError(
+                f"cdist: a gradient is asked for, and there is none {reason}; call it under torch.no_grad(), or with "
+                "x.detach() and y.detach()"
+            )
+
+
+@torch.no_grad()
+def _without_gradient(task, is_array, device, out, is_silent, is_shared):
+    blocks = task.blocks(device)
+    identity = functools.cache(lambda: task.identity(blocks, device))
+    ranks = queues.Ranks.of_world(identity()) if is_shared else None
+    if out is None:
+        result = results.new(task.shape, task.dtype, task.x.device, is_array, len(blocks))
+    else:
+        is_over = ranks.is_over if is_shared else lambda: False
+        result = results.given(out, task.shape, task.dtype, len(blocks), identity, is_over)
+        if is_shared and not result.is_shared:
+            result.tensor.zero_()
+    queue = queues.SharedQueue(result.marks, ranks) if is_shared else queues.Queue(result.marks)
+    bar = Bar("cdist", len(blocks), queue.count_finished(), is_silent or (is_shared and ranks.rank > 0))
+    fill(result, task, blocks, queue, device, bar)
+    if is_shared and not result.is_shared:
+        queues.put_together(result.tensor, ranks)
+    return result.answer

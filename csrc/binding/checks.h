@@ -4,10 +4,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <torch/headeronly/util/Exception.h>
 
 #include "core/call.h"
+#include "core/cost.h"
 #include "core/recurrence.h"
 #include "tensors.h"
 
@@ -28,10 +30,14 @@ struct Options {
 };
 
 inline Cost cost_from_name(const std::string& name) {
-  if (name == "sqeuclidean") return Cost::kSqEuclidean;
-  if (name == "euclidean") return Cost::kEuclidean;
-  if (name == "cityblock") return Cost::kCityblock;
-  STD_TORCH_CHECK(false, "cost: expected 'sqeuclidean', 'euclidean' or 'cityblock', got '", name, "'");
+  using Types = Costs<PlainMath<double>>;
+  std::string known;
+  for (int place = 0; place < int(std::tuple_size_v<Types>); ++place) {
+    const char* const own = with_cost<Types>(Cost(place), [](auto type) { return type.kName; });
+    if (name == own) return Cost(place);
+    known.append(place == 0 ? "'" : ", '").append(own).append("'");
+  }
+  STD_TORCH_CHECK(false, "cost: expected one of ", known, ", got '", name, "'");
   return Cost::kSqEuclidean;
 }
 
@@ -101,8 +107,9 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
 inline void check_series(const Tensor& x, const Tensor& y, const Options& options) {
   STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
   STD_TORCH_CHECK(
-      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
-      ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
+      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2),
+      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
+      y.size(2), ")");
   STD_TORCH_CHECK(
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
 }
@@ -184,6 +191,19 @@ void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tens
   gradient.grad_stride = grad_value.stride(0);
   gradient.value = value.const_data_ptr<T>();
 }
+
+// An op of pairs that say which series they have, as the op of pairs of which each has its own.
+template <auto kOp>
+struct EachItsOwn;
+template <class Result, class... Rest, Result (*kOp)(OptionalTensor, OptionalTensor, Rest...)>
+struct EachItsOwn<kOp> {
+  static Result call(Rest... rest) { return kOp({}, {}, std::move(rest)...); }
+};
+
+// The two ops of an entry point `name`_of_pairs.
+#define SOFTDTW_IMPL_OF_PAIRS(m, Entries, name)                    \
+  m.impl(#name "_of_pairs", TORCH_BOX(&Entries::name##_of_pairs)); \
+  m.impl(#name, TORCH_BOX(&softdtw::EachItsOwn<&Entries::name##_of_pairs>::call));
 
 // Calls f(T{}) with the C++ type of a float32 or float64 tensor.
 template <typename F>

@@ -14,7 +14,8 @@ namespace softdtw {
 
 constexpr double kLn2 = 0.693147180559945309417;
 
-enum class Cost : int { kSqEuclidean, kEuclidean, kCityblock, kMatrix };
+// A ready-made matrix, or the place of a type in Costs (cost_types.h).
+enum class Cost : int { kMatrix = -1, kSqEuclidean, kEuclidean, kCityblock };
 
 // A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
 template <typename T>
@@ -102,5 +103,25 @@ struct Gradient {
   // The gradient of a pair whose value is not a number: none, but 0 where nothing arrives, as of a pair that was masked out.
   SOFTDTW_HD T without_value(int64_t b) const { return arriving(b) == T(0) ? T(0) : T(NAN); }
 };
+
+// The answer for a pair whose value is not a number, by one of some threads: in the pair's own part, and everywhere where its
+// lengths are out of range: no number of such a pair is to be trusted.
+template <typename T>
+SOFTDTW_HD void spoil_gradient(
+    const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair, int64_t thread,
+    int64_t threads) {
+  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
+  const T with = gradient.without_value(pair);
+  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns, bool is_table) {
+    if (out.data == nullptr) return;
+    for (int64_t i = thread; i < rows * columns; i += threads) {
+      const int row = static_cast<int>(i / columns), column = static_cast<int>(i % columns);
+      if (!is_table || !extent.valid() || extent.in_band(row, column)) out.pair(pair).at(row, column) = with;
+    }
+  };
+  fill(gradient.x, n, problem.dim, false);
+  fill(gradient.y, m, problem.dim, false);
+  fill(gradient.cost, n, m, true);
+}
 
 }  // namespace softdtw

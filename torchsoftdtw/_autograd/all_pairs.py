@@ -8,8 +8,8 @@ from .._pairs.tiles import tiles
 
 
 def values(measure, x, y, is_half):
-    """(P, Q): the Measure of x (P, N, D) and y (Q, M, D), differentiable with respect to both. is_half: they are one set, of
-    which one half of the pairs is computed."""
+    """(P, Q): the Measure of x (P, N, D) and y (Q, M, D), differentiable with respect to both. is_half: they are one set,
+    of which one half of the pairs is computed."""
     if wants_gradient(x, y):
         return _AllPairs.apply(x, y, measure, is_half)
     return _values(measure, x, y, is_half)
@@ -18,10 +18,7 @@ def values(measure, x, y, is_half):
 def _values(measure, x, y, is_half):
     out = x.new_empty((x.shape[0], y.shape[0]))
     for tile in tiles(*out.shape, measure.side(x, y), is_half):
-        found = measure.values(x, y, tile)
-        tile.put(found, out)
-        if is_half:
-            tile.mirror(found, out)
+        tile.put(measure.values(x, y, tile), out, is_half)
     return out
 
 
@@ -37,15 +34,16 @@ class _AllPairs(torch.autograd.Function):
     def backward(ctx, arriving):
         x, y = ctx.saved_tensors
         need_x, need_y = ctx.needs_input_grad[:2]
+        is_half = ctx.is_half and x is y
         if ctx.is_half:  # a value above the diagonal stands below it, too
             arriving = arriving + arriving.T
-            arriving.diagonal().mul_(0.5)
-        of_x, of_y = torch.zeros_like(x) if need_x else None, torch.zeros_like(y) if need_y else None
-        for tile in tiles(*arriving.shape, ctx.measure.side(x, y, with_gradients=True), ctx.is_half):
-            own = tile.take(arriving).contiguous()
-            part_x, part_y = ctx.measure.gradients(x, y, tile, own, need_x, need_y)
+            (arriving.diagonal() if is_half else arriving).mul_(0.5)
+        of_x = torch.zeros_like(x) if need_x else None
+        of_y = of_x if is_half else torch.zeros_like(y) if need_y else None
+        for tile in tiles(*arriving.shape, ctx.measure.side(x, y, with_gradients=True), is_half):
+            part_x, part_y = ctx.measure.gradients(x, y, tile, tile.take(arriving))
             if need_x:
                 of_x[tile.top : tile.bottom] += part_x
-            if need_y:
+            if need_y and part_y is not None:
                 of_y[tile.left : tile.right] += part_y
-        return of_x, of_y, None, None
+        return of_x, None if is_half else of_y, None, None

@@ -1,5 +1,6 @@
 """Sets of series, of which all pairs are asked for: tensors, NumPy arrays, lists and nested tensors, checked and padded."""
 
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -8,16 +9,14 @@ from . import arguments, kinds, per_pair, ragged
 
 
 class Pair(NamedTuple):
-    """Two sets in the dtype of the computation, x (P, N, D) and y (Q, M, D), and their series' lengths (P,) and (Q,), or None."""
+    """Two sets, x (P, N, D) and y (Q, M, D), and the lengths of their series, or None."""
 
     x: torch.Tensor
     y: torch.Tensor
     x_lengths: torch.Tensor | None
     y_lengths: torch.Tensor | None
+    dtype: torch.dtype  # of the computation: a set may be larger than memory, so none is converted here
     is_array: bool  # whether x came as NumPy arrays
-
-    def answer(self, value):
-        return value.numpy() if self.is_array else value
 
 
 def pair(x, y, x_lengths, y_lengths):
@@ -32,7 +31,7 @@ def pair(x, y, x_lengths, y_lengths):
             f"x and y: expected vectors of the same dimension, got shapes {tuple(x.shape)} and {tuple(y.shape)}"
         )
     dtype = kinds.compute_dtype(torch.promote_types(x.dtype, y.dtype))
-    return Pair(x.to(dtype), y.to(dtype), x_lengths, y_lengths, is_array)
+    return Pair(x, y, x_lengths, y_lengths, dtype, is_array)
 
 
 def options(pair, gamma, warp_penalty, bandwidth):
@@ -42,13 +41,28 @@ def options(pair, gamma, warp_penalty, bandwidth):
             raise TypeError(f"{name}: expected one number for all pairs, got {kinds.describe(number)}")
     if bandwidth is not None:
         bandwidth = per_pair.band_radius(bandwidth)
-    checked = arguments.options(pair.x, *_lengths_of(pair), True, gamma, warp_penalty, bandwidth, pair.x_lengths, None)
-    y_lengths = per_pair.integers_per_pair("y_lengths", pair.y_lengths, pair.y, True, 1, pair.y.shape[1])
+    (p, n, _), (q, m, _) = pair.x.shape, pair.y.shape
+    like = pair.x.new_empty((1,), dtype=pair.dtype)
+    checked = arguments.options(like.expand(p), n, m, True, gamma, warp_penalty, bandwidth, pair.x_lengths, None)
+    y_lengths = per_pair.integers_per_pair("y_lengths", pair.y_lengths, like.expand(q), True, 1, m)
     return checked._replace(y_lengths=y_lengths)
 
 
-def _lengths_of(pair):
-    return pair.x.shape[1], pair.y.shape[1]
+def device_to_compute_on(device, x):
+    """`device` as torch has it, or that of x where it is None."""
+    if device is None:
+        return x.device
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"device: expected the CPU or CUDA, got {device!r}") from error
+    if found.type == "cpu":
+        return torch.device("cpu")
+    if found.type != "cuda":
+        raise ValueError(f"device: expected the CPU or CUDA, got {found}")
+    if not torch.cuda.is_available():
+        raise RuntimeError(f"device: {found} was asked for, and torch.cuda.is_available() is False")
+    return torch.device("cuda", torch.cuda.current_device()) if found.index is None else found
 
 
 def holds_arrays(series):
@@ -64,13 +78,13 @@ def of_set(name, series, lengths):
             raise ValueError(f"{name}_lengths: expected None where {name} is a list, whose series have their own lengths")
         return _of_list(name, series)
     if kinds.is_array(series):
-        series = torch.from_numpy(series)
+        series = _from_numpy(series)
     series, lengths = ragged.padded_set(name, series, lengths)
     arguments.check_float_tensor(name, series)
     if series.dim() == 2:
         raise ValueError(
-            f"{name}: expected (series, length, dim), got {tuple(series.shape)}; write {name}.unsqueeze(2) for series of one "
-            f"channel, or {name}.unsqueeze(0) for a single series of vectors (NumPy: {name}[:, :, None] or {name}[None])"
+            f"{name}: expected (series, length, dim), got {tuple(series.shape)}; write {name}.unsqueeze(2) for series of "
+            f"one channel, or {name}.unsqueeze(0) for a single series of vectors (NumPy: {name}[:, :, None], {name}[None])"
         )
     if series.dim() != 3:
         raise ValueError(f"{name}: expected (series, length, dim), got shape {tuple(series.shape)}")
@@ -82,19 +96,27 @@ def of_set(name, series, lengths):
 def _of_list(name, series):
     if not series:
         raise ValueError(f"{name}: expected at least one series, got an empty list")
-    parts = [torch.from_numpy(part) if kinds.is_array(part) else part for part in series]
+    parts = [_from_numpy(part) if kinds.is_array(part) else part for part in series]
     for i, part in enumerate(parts):
         arguments.check_float_tensor(f"{name}[{i}]", part)
         if part.dim() != 2 or 0 in part.shape:
             raise ValueError(
-                f"{name}[{i}]: expected a series (length, dim), got shape {tuple(part.shape)}; write .unsqueeze(1) for a series "
+                f"{name}[{i}]: expected a series (length, dim), got shape {tuple(part.shape)}; write .unsqueeze(1) for one "
                 "of one channel"
             )
         if part.shape[1] != parts[0].shape[1] or part.device != parts[0].device:
             raise ValueError(
-                f"{name}[{i}]: expected the dimension and the device of {name}[0], ({parts[0].shape[1]}, {parts[0].device}), "
-                f"got ({part.shape[1]}, {part.device})"
+                f"{name}[{i}]: expected the dimension and the device of {name}[0], ({parts[0].shape[1]}, "
+                f"{parts[0].device}), got ({part.shape[1]}, {part.device})"
             )
     lengths = torch.tensor([len(part) for part in parts], device="cpu")
     padded = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)
     return padded, None if bool((lengths == lengths[0]).all()) else lengths
+
+
+def _from_numpy(array):
+    if any(stride < 0 for stride in array.strides):  # which no tensor has
+        array = array.copy()
+    with warnings.catch_warnings():  # of an array that is not to be written to, and nothing here does
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

@@ -1,4 +1,4 @@
-"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by the kernels or from cost matrices."""
+"""What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by kernels or from cost matrices."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,8 +19,8 @@ CPU_PAIRS = 1 << 12
 
 
 class Measure(NamedTuple):
-    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable, which is
-    asked for a cost matrix of every pair, as soft-DTW with open ends is."""
+    """The options of a measure, and the lengths of both sets' series. cost: one of the kernels' own, or a callable.
+    From cost matrices come the values of a callable, and soft-DTW with open ends."""
 
     is_hard: bool
     cost: Any
@@ -68,12 +68,11 @@ class Measure(NamedTuple):
             return self._values_from_matrix(*self._gathered(x, y, tile))
         return self.forward(x, y, tile, save=False)[0]
 
-    def gradients(self, x, y, tile, arriving, need_x, need_y):
-        """What reaches the series of a tile, (rows, N, D) and (columns, M, D) or None, where `arriving` (count,) reaches the
-        pairs' values."""
-        _, of_x, of_y = self.values_and_gradients(x, y, tile, arriving, need_x, need_y)
-        # Sums in one order: the result is the same from run to run.
-        return tile.dense(of_x).sum(1) if need_x else None, tile.dense(of_y).sum(0) if need_y else None
+    def gradients(self, x, y, tile, arriving):
+        """What reaches the series of a tile, (rows, N, D) and (columns, M, D), where `arriving` (count,) reaches the pairs'
+        values; of a triangle what reaches its one set, and None."""
+        _, of_x, of_y = self.values_and_gradients(x, y, tile, arriving, True, True)
+        return tile.sums(of_x, of_y)
 
     def values_and_gradients(self, x, y, tile, arriving, need_x, need_y):
         """(count,) values, and what reaches each pair's series: (count, N, D) and (count, M, D), of use where needed."""
@@ -94,10 +93,9 @@ class Measure(NamedTuple):
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return ops.dtw(
-                    x, y, *lengths, None, None, self.bandwidth, self.warp_penalty, self.open_ends, self.cost, save, *index
-                )
-            return ops.forward(x, y, *lengths, None, None, None, *self._numbers(), save, *index)
+                numbers = self.bandwidth, self.warp_penalty, self.open_ends, self.cost
+                return ops.dtw_of_pairs(*index, x, y, *lengths, None, None, *numbers, save)
+            return ops.forward_of_pairs(*index, x, y, *lengths, None, None, None, *self._numbers(), save)
 
     def _backward(self, x, y, tile, arriving, need_x, need_y):
         value, kept = self.forward(x, y, tile, save=True)
@@ -105,9 +103,12 @@ class Measure(NamedTuple):
         index = tile.index(x.device)
         with below_autograd():
             if self.is_hard:
-                return value, *ops.dtw_backward(arriving, x, y, value, kept, *lengths, self.cost, need_x, need_y, *index)
+                needs = need_x, need_y
+                found = ops.dtw_backward_of_pairs(*index, arriving, x, y, value, kept, *lengths, self.cost, *needs)
+                return value, *found
             tensors = x, y, value, kept, *lengths, None, None, None
-            return value, *ops.backward(arriving, *tensors, *self._numbers(), need_x, need_y, *index)
+            found = ops.backward_of_pairs(*index, arriving, *tensors, *self._numbers(), need_x, need_y)
+            return value, *found
 
     def _numbers(self):
         return self.bandwidth, self.gamma, self.warp_penalty, self.cost, *selection.Plan(self.kernel, 0)

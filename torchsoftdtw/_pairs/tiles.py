@@ -7,8 +7,8 @@ import torch
 
 
 class Tile(NamedTuple):
-    """The pairs of x[top:bottom] and y[left:right]. is_triangle: of one set with itself, p <= q alone, where both ranges are
-    the same."""
+    """The pairs of x[top:bottom] and y[left:right]. is_triangle: of one set with itself, where both ranges are the same,
+    those with p <= q alone."""
 
     top: int
     bottom: int
@@ -29,41 +29,33 @@ class Tile(NamedTuple):
         """(x_index, y_index), (count,) int32: which of its own series the pairs have."""
         return _triangle(self.shape[0], device) if self.is_triangle else _rectangle(*self.shape, device)
 
-    def put(self, values, out):
-        """Write the values (count,) of the pairs to the (P, Q) `out`; those of one set with itself on both sides of the
-        diagonal, so that its tiles below need not be computed."""
-        block = out[self.top : self.bottom, self.left : self.right]
-        if not self.is_triangle:
-            block.copy_(values.view(self.shape))
-            return
-        x_index, y_index = self.index(values.device)
-        values = values.to(out)
-        block[x_index, y_index] = values
-        block[y_index, x_index] = values
-
-    def mirror(self, values, out):
-        """The same below the diagonal, for a rectangle above it."""
-        if not self.is_triangle:
-            out[self.left : self.right, self.top : self.bottom].copy_(values.view(self.shape).T)
+    def put(self, values, out, is_half):
+        """Write the values (count,) of the pairs to the (P, Q) `out`; is_half: on both sides of the diagonal."""
+        if self.is_triangle:
+            values = values[_square(self.shape[0], values.device)]
+        table = values.view(self.shape)
+        out[self.top : self.bottom, self.left : self.right].copy_(table)
+        if is_half and not self.is_triangle:
+            out[self.left : self.right, self.top : self.bottom].copy_(table.T)
 
     def take(self, table):
         """(count,): the entries of the (P, Q) `table` that belong to the pairs."""
         block = table[self.top : self.bottom, self.left : self.right]
         if not self.is_triangle:
             return block.flatten()
-        return block[self.index(table.device)]
+        return block.take(_cells(self.shape[0], table.device))
 
-    def dense(self, per_pair):
-        """(count, ...) as (rows, columns, ...), with zeros where the tile has no pair."""
-        if not self.is_triangle:
-            return per_pair.unflatten(0, self.shape)
-        table = per_pair.new_zeros((*self.shape, *per_pair.shape[1:]))
-        table[self.index(per_pair.device)] = per_pair
-        return table
+    def sums(self, of_x, of_y):
+        """What reaches the series of x (rows, ...) and of y (columns, ...) from gradients of their pairs, each (count,
+        ...); of a triangle what reaches its one set, and None. In one order: the result is the same from run to run."""
+        if self.is_triangle:
+            both = torch.cat([of_x, of_y])[_shares(self.shape[0], of_x.device)]
+            return both.unflatten(0, (self.shape[0], -1)).sum(1), None
+        return of_x.unflatten(0, self.shape).sum(1), of_y.unflatten(0, self.shape).sum(0)
 
 
 class Listed(NamedTuple):
-    """Pairs of any series of x and of y, (count,) int32 each: what a Measure takes for values and gradients of each pair."""
+    """Pairs of any series of x and of y, (count,) int32 each: what a Measure takes for values and gradients of each."""
 
     x_index: torch.Tensor
     y_index: torch.Tensor
@@ -76,7 +68,7 @@ class Listed(NamedTuple):
 
 
 def tiles(rows, columns, side, is_half):
-    """The tiles of at most `side` by `side` pairs, row by row; is_half: of one set with itself, on the diagonal and above."""
+    """The tiles of at most `side` by `side` pairs, row by row; is_half: of one set with itself, from the diagonal on."""
     for top in range(0, rows, side):
         bottom = min(top + side, rows)
         for left in range(top if is_half else 0, columns, side):
@@ -93,3 +85,35 @@ def _rectangle(rows, columns, device):
 def _triangle(rows, device):
     x_index, y_index = torch.triu_indices(rows, rows, dtype=torch.int32, device=device)
     return x_index.contiguous(), y_index.contiguous()
+
+
+@functools.lru_cache(maxsize=8)
+def _cells(rows, device):
+    """(count,): where a triangle's pairs stand in a table of `rows` by `rows`."""
+    x_index, y_index = (index.long() for index in _triangle(rows, device))
+    return x_index * rows + y_index
+
+
+@functools.lru_cache(maxsize=8)
+def _numbers(rows, device):
+    """(rows, rows): which pair of a triangle stands there, or beyond the diagonal."""
+    table = torch.zeros(rows * rows, dtype=torch.int64, device=device)
+    cells = _cells(rows, device)
+    table[cells] = torch.arange(len(cells), device=device)
+    table = table.view(rows, rows)
+    return table.triu() + table.triu(1).T
+
+
+@functools.lru_cache(maxsize=8)
+def _square(rows, device):
+    return _numbers(rows, device).flatten()
+
+
+@functools.lru_cache(maxsize=8)
+def _shares(rows, device):
+    """(rows * (rows + 1),): of the gradients to x of all pairs and then those to y, which reach the series of each row:
+    as x where it is the first of a pair, as y where it is the second."""
+    numbers = _numbers(rows, device)
+    as_x = numbers.triu() + (numbers + rows * (rows + 1) // 2).tril(-1)
+    itself = numbers.diagonal() + rows * (rows + 1) // 2
+    return torch.cat([as_x, itself.unsqueeze(1)], 1).flatten()

@@ -2,9 +2,9 @@
 // (multivariate_gradient.cuh).
 #pragma once
 
+#include "cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
-#include "cost_pipeline.cuh"
 #include "cuda/select/blocks.h"
 
 namespace softdtw {

@@ -1,8 +1,8 @@
 // The sweeps' side of a pipeline of costs (multivariate_channel.cuh): a tile of costs that other warps have computed.
 #pragma once
 
-#include "cuda/hardware/pipeline.cuh"
 #include "cost_pipeline.cuh"
+#include "cuda/hardware/pipeline.cuh"
 #include "tile.cuh"
 
 namespace softdtw {

@@ -1,10 +1,11 @@
 // (5) as a matrix product, for series of many dimensions: from a table of weights G[row, column] = E dC/d(difference) / difference
-// (E itself for cityblock), dx[row, d] = g sum_column G (x[row, d] - y[column, d]), and dy likewise.
+// (over the slope, if that is another), dx[row, d] = g sum_column G (x[row, d] - y[column, d]), and dy likewise.
 //
 // Threads to work: a block owns 64 rows of one side and 64 dimensions, a thread 4 x 4 of them; the other side goes by in
 // slices of 16 through shared memory. Differences are taken before they are multiplied, so nothing cancels where x is near y.
 #pragma once
 
+#include "core/cost.h"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 
@@ -18,7 +19,7 @@ __device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const 
 
 constexpr int kProductTile = 64, kProductSlice = 16, kProductThreads = 256;
 
-template <bool kForX, typename T>
+template <bool kForX, class Sum, typename T>
 __global__ void __launch_bounds__(kProductThreads) series_gradient(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient, const T* table) {
   const int64_t length = kForX ? problem.n : problem.m;
@@ -53,6 +54,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
     }
 
   for (int column = from; column <= to; column += kProductSlice) {
+#pragma unroll 2  // more, here or below, and registers spill
     for (int i = thread; i < kProductSlice * kProductTile; i += kProductThreads) {
       // Neighbouring threads read neighbouring words of the table, along its columns for x and along its rows for y.
       const int r = kForX ? i / kProductSlice : i % kProductTile, c = kForX ? i % kProductSlice : i / kProductTile;
@@ -62,14 +64,13 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
       others[o][d] = first_dim + d < problem.dim ? other.at(min(column + o, columns - 1), first_dim + d) : T(0);
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 1
     for (int c = 0; c < kProductSlice; ++c)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-          sums[i][k] = DeviceMath<T>::fma(
-              weights[c][row4 + i], derivative_share(problem.cost, values[i][k] - others[c][dim4 + k]), sums[i][k]);
+          sums[i][k] = DeviceMath<T>::fma(weights[c][row4 + i], Sum::slope(values[i][k] - others[c][dim4 + k]), sums[i][k]);
     __syncthreads();
   }
 
@@ -88,14 +89,16 @@ cudaError_t launch_series_gradients(
   const auto blocks = [&](int64_t length) {
     return problem.batch * ((length + kProductTile - 1) / kProductTile) * ((problem.dim + kProductTile - 1) / kProductTile);
   };
-  cudaError_t error = cudaSuccess;
-  if (gradient.x.data != nullptr)
-    error =
-        launch_kernel(series_gradient<true, T>, blocks(problem.n), kProductThreads, 0, stream, problem, gradient, table);
-  if (error == cudaSuccess && gradient.y.data != nullptr)
-    error =
-        launch_kernel(series_gradient<false, T>, blocks(problem.m), kProductThreads, 0, stream, problem, gradient, table);
-  return error;
+  const auto run = [&](auto kernel, int64_t length) {
+    return launch_kernel(kernel, blocks(length), kProductThreads, 0, stream, problem, gradient, table);
+  };
+  return with_sum<Costs<DeviceMath<T>>>(problem.cost, [&](auto sum) {
+    using Sum = decltype(sum);
+    cudaError_t error = cudaSuccess;
+    if (gradient.x.data != nullptr) error = run(series_gradient<true, Sum, T>, problem.n);
+    if (error == cudaSuccess && gradient.y.data != nullptr) error = run(series_gradient<false, Sum, T>, problem.m);
+    return error;
+  });
 }
 
 }  // namespace softdtw

@@ -71,10 +71,10 @@ struct Snapshot {
   T s[kEntries];
   double reference = 0;
 
-  // `nowhere` is m of a cell that no path reaches. Of an M of float32 no other is as large as kFar.
+  // Of an M of float32 none but that of a cell that no path reaches is as large as kFar.
   template <typename M>
   __device__ __forceinline__ static void store(
-      char* memory, int lane, const Entry<T, M> (&entries)[kEntries], double reference, double nowhere) {
+      char* memory, int lane, const Entry<T, M> (&entries)[kEntries], double reference) {
     Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
     T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)
@@ -89,7 +89,7 @@ struct Snapshot {
       bool fits = !kPacksReference || fabs(reference) < 5e11;
       if constexpr (sizeof(M) == 8) {
 #pragma unroll
-        for (int i = 0; i < kEntries; ++i) fits = fits && (entries[i].m < kFar || entries[i].m >= nowhere / 2);
+        for (int i = 0; i < kEntries; ++i) fits = fits && (entries[i].m < kFar || is_unreachable(entries[i].m));
       }
       const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
 #pragma unroll
@@ -98,7 +98,7 @@ struct Snapshot {
         unsigned word = __float_as_uint(entries[i].s) & 0x7fffffffu;
         if (kPacksReference) word = (word & 0x007fffffu) | (static_cast<unsigned>(bits >> 8 * i) & 0xffu) << 23;
         if (__builtin_expect(!fits, 0)) {
-          const PackedEntry packed = PackedEntry::of(entries[i].m + reference, entries[i].s);
+          const PackedEntry packed = PackedEntry::of(convert_m<double>(entries[i].m) + reference, entries[i].s);
           whole = static_cast<int>(packed.low);
           word = packed.high;
         }
@@ -108,7 +108,8 @@ struct Snapshot {
     }
   }
   // Where nothing else says what m is relative to, the smallest becomes `floor`.
-  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere, double floor) {
+  __device__ __forceinline__ void load(const char* memory, int lane, double floor) {
+    constexpr double nowhere = Unreachable<double>::value;
     const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
     const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)
