@@ -8,7 +8,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 Series: TypeAlias = torch.Tensor | PackedSequence
 Cost: TypeAlias = (
-    Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"] | Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
+    | Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 )
 Lengths: TypeAlias = Sequence[int] | torch.Tensor | None
 Bandwidth: TypeAlias = int | Sequence[int] | torch.Tensor | None
