@@ -69,9 +69,8 @@ def _gradients_of_cost(tensors, numbers, needs, grad_value):
     )
 
 
-def _differentiable(tensors, call_type, gradients):
-    """The same for the op itself, which takes so many `tensors` first: one gradient, or None, for each of its inputs. What
-    PyTorch registers."""
+def _register(name, tensors, call_type, gradients):
+    """The same for the op itself, which takes so many `tensors` first: one gradient, or None, for each of its inputs."""
     fields = call_type._fields
     wanted = [*range(tensors), *(tensors + fields.index(field) for field in ("gammas", "warp_penalties"))]
 
@@ -91,11 +90,11 @@ def _differentiable(tensors, call_type, gradients):
             answer[place] = gradient
         return tuple(answer)
 
-    return {"differentiate": differentiate, "setup_context": keep}
+    torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=keep)
 
 
-ops.register_autograd_of_pairs("forward", **_differentiable(2, SeriesCall, _gradients_of_series))
-ops.register_autograd("forward_from_cost", **_differentiable(1, CostCall, _gradients_of_cost))
+_register("forward", 2, SeriesCall, _gradients_of_series)
+_register("forward_from_cost", 1, CostCall, _gradients_of_cost)
 
 
 class _OfSeries(torch.autograd.Function):

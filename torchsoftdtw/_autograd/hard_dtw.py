@@ -95,8 +95,7 @@ def _differentiable(name, op, tensors, gradients):
     def registered(ctx, grad_value, _grad_spans):
         return differentiate(ctx, ctx.saved_tensors, grad_value)
 
-    register = ops.register_autograd_of_pairs if tensors == 2 else ops.register_autograd
-    register(name, registered, setup_registered)
+    torch.library.register_autograd(f"torchsoftdtw::{name}", registered, setup_context=setup_registered)
     return value_and_spans
 
 

@@ -318,7 +318,15 @@ def _differentiate_third_order_product(ctx, *grads):
     return ThirdOrderProduct.backward(ctx, *grads)
 
 
-ops.register_autograd_of_pairs("backward", _differentiate_backward, _keep_backward)
-ops.register_autograd("backward_from_cost", _differentiate_backward_from_cost, _keep_backward_from_cost)
-ops.register_autograd("hessian_product", HessianProduct.backward, HessianProduct.setup_context)
-ops.register_autograd("third_order_product", _differentiate_third_order_product, ThirdOrderProduct.setup_context)
+torch.library.register_autograd("torchsoftdtw::backward", _differentiate_backward, setup_context=_keep_backward)
+torch.library.register_autograd(
+    "torchsoftdtw::backward_from_cost", _differentiate_backward_from_cost, setup_context=_keep_backward_from_cost
+)
+torch.library.register_autograd(
+    "torchsoftdtw::hessian_product", HessianProduct.backward, setup_context=HessianProduct.setup_context
+)
+torch.library.register_autograd(
+    "torchsoftdtw::third_order_product",
+    _differentiate_third_order_product,
+    setup_context=ThirdOrderProduct.setup_context,
+)

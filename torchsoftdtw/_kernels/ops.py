@@ -41,26 +41,6 @@ dtw_from_cost = torch.ops.torchsoftdtw.dtw_from_cost.default
 dtw_from_cost_backward = torch.ops.torchsoftdtw.dtw_from_cost_backward.default
 
 
-def register_autograd(name, differentiate, setup_context):
-    torch.library.register_autograd(f"torchsoftdtw::{name}", differentiate, setup_context=setup_context)
-
-
-def register_autograd_of_pairs(name, differentiate, setup_context):
-    """The same for an op whose last inputs, x_index and y_index, say which series a pair has: with
-    them there is no derivative here, and without them they are not mentioned to either function."""
-
-    def setup(ctx, inputs, output):
-        *inputs, x_index, y_index = inputs
-        if not (x_index is None and y_index is None):
-            raise RuntimeError(f"torchsoftdtw::{name} has no derivative beside x_index and y_index; torchsoftdtw.cdist has")
-        setup_context(ctx, tuple(inputs), output)
-
-    def backward(ctx, *gradients):
-        return *differentiate(ctx, *gradients), None, None
-
-    register_autograd(name, backward, setup)
-
-
 def require_build_for(like):
     """Raise where a tensor is on a device for which nothing was built."""
     if like.is_cuda and not HAS_CUDA:
