@@ -121,7 +121,7 @@ def test_history_is_the_objective_from_the_start_to_the_end(device, method):
     torch.testing.assert_close(barycenter(series, method=method, max_iter=0).series, series.mean(0))
 
 
-@pytest.mark.parametrize("cost", SMOOTH, ids=str)
+@pytest.mark.parametrize("cost", SMOOTH, ids=["sqeuclidean", "cosine", "callable"])
 def test_gradient_vanishes_at_the_average(cost):
     series = noisy() + 2
     options = {"gamma": 0.5, "cost": cost, "bandwidth": 4, "warp_penalty": 0.1}
