@@ -69,13 +69,15 @@ dist: build
 # With an environment of the user's own, the tools may be missing.
 lint: $(if $(VENV),$(VENV)/package.stamp)
 ifeq ($(VENV),)
-	@command -v ruff >/dev/null && command -v clang-format >/dev/null || echo "ruff or clang-format not found: not linting"
+	@for tool in ruff clang-format mypy; do command -v $$tool >/dev/null || echo "$$tool not found: not linting with it"; done
 	@! command -v ruff >/dev/null || { ruff check . && ruff format --check .; }
 	@! command -v clang-format >/dev/null || clang-format --dry-run -Werror $(SOURCES)
+	@! command -v mypy >/dev/null || mypy --python-executable $(PYTHON)
 else
 	$(BIN)ruff check .
 	$(BIN)ruff format --check .
 	$(BIN)clang-format --dry-run -Werror $(SOURCES)
+	$(BIN)mypy
 endif
 
 format: $(if $(VENV),$(VENV)/package.stamp)

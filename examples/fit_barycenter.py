@@ -1,9 +1,8 @@
-"""Average a class of real series under soft-DTW with a torch optimizer, beside their Euclidean mean.
+"""Average a class of real series under soft-DTW, beside their Euclidean mean.
 
 The barycenter minimises the mean soft-DTW to all the series of the class (Cuturi & Blondel, ICML 2017, section 3.1). It
-starts from the Euclidean mean, and L-BFGS moves it along the gradients of one batched call. The smaller gamma, the
-closer to an average under DTW, which follows single series into their details and has more local minima; the larger,
-the smoother.
+starts from the Euclidean mean. The smaller gamma, the closer to an average under DTW, which follows single series into
+their details and has more local minima; the larger, the smoother.
 """
 
 import time
@@ -15,35 +14,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import real_series
 import torch
-from tqdm import tqdm
 
 import torchsoftdtw
-
-
-def mean_soft_dtw(candidate, series, gamma):
-    """The mean soft-DTW of one series (N, D) to all of (P, M, D)."""
-    return torchsoftdtw.soft_dtw(candidate.expand(len(series), -1, -1), series, gamma).mean()
-
-
-def fit(series, gamma, steps):
-    """The barycenter of (P, M, D), with the mean soft-DTW before and after."""
-    barycenter = series.mean(0).requires_grad_()
-    before = mean_soft_dtw(barycenter, series, gamma).item()
-    optimizer = torch.optim.LBFGS([barycenter], max_iter=steps, history_size=20, line_search_fn="strong_wolfe")
-    progress = tqdm(desc=f"gamma {gamma:<5g}", unit="evaluation", mininterval=0.2)
-
-    def closure():
-        optimizer.zero_grad()
-        loss = mean_soft_dtw(barycenter, series, gamma)
-        loss.backward()
-        progress.set_postfix(loss=f"{loss.item():.4f}", refresh=False)
-        progress.update()
-        return loss
-
-    optimizer.step(closure)
-    progress.close()
-    barycenter = barycenter.detach()
-    return barycenter, before, mean_soft_dtw(barycenter, series, gamma).item()
 
 
 def draw(series, averages, title, path):
@@ -73,8 +45,7 @@ def main():
     torch.manual_seed(0)
     train_series, labels, _, _ = real_series.load(options.dataset)
     label = labels.min() if options.label is None else options.label
-    # The line search compares values that differ in their last float32 digits.
-    series = train_series[torch.from_numpy(labels == label)].double().to(options.device)
+    series = train_series[torch.from_numpy(labels == label)].to(options.device)
     if not len(series):
         raise SystemExit(f"--label: {options.dataset} has the classes {sorted(set(labels.tolist()))}, not {label}")
     print(real_series.DATASETS[options.dataset])
@@ -83,9 +54,9 @@ def main():
     start = time.perf_counter()
     averages, lines = {"Euclidean mean": series.mean(0)}, []
     for gamma in options.gammas:
-        barycenter, before, after = fit(series, gamma, options.steps)
-        averages[f"soft-DTW, gamma {gamma:g}"] = barycenter
-        lines.append(f"{gamma:<8g}{before:>18.3f}{after:>18.3f}")
+        found = torchsoftdtw.barycenter(series, gamma=gamma, max_iter=options.steps)
+        averages[f"soft-DTW, gamma {gamma:g}"] = found.series
+        lines.append(f"{gamma:<8g}{found.history[0].item():>18.3f}{found.history[-1].item():>18.3f}")
     print(f"\nmean soft-DTW to the {len(series)} series, after {time.perf_counter() - start:.0f} s of fitting")
     print(f"{'gamma':<8}{'Euclidean mean':>18}{'barycenter':>18}")
     print("\n".join(lines))

@@ -47,6 +47,15 @@ def seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def one_thread():
+    """For problems so small that threads would wait for each other most of the time."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(autouse=True)
 def gpu(request):
     """The emulated GPU, of a test that runs on it."""

@@ -1,23 +1,32 @@
 """Soft-DTW as a PyTorch operator and training loss (Cuturi & Blondel, ICML 2017)."""
 
+from . import plot as plot
 from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
 from .barycenter import Barycenter, barycenter
 from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
-from .hard import dtw, dtw_path
-from .modules import SoftDTW, SoftDTWDivergence
+from .hard import dtw, dtw_from_cost, dtw_path, dtw_path_from_cost
+from .modules import DTW, SoftDTW, SoftDTWDivergence
+from .neighbors import nearest
 from .pairwise import cdist
+from .signatures import DTWPath, SoftAlignment
 
 __version__ = "0.1.0"
 __all__ = [
+    "DTW",
     "Barycenter",
+    "DTWPath",
+    "SoftAlignment",
     "SoftDTW",
     "SoftDTWDivergence",
     "barycenter",
     "cdist",
     "dtw",
+    "dtw_from_cost",
     "dtw_path",
+    "dtw_path_from_cost",
+    "nearest",
     "select_kernel",
     "soft_dtw",
     "soft_dtw_alignment",

@@ -5,6 +5,7 @@
     torch._C._are_functorch_transforms_active                  2.10, 2.13   torch._C._functorch.peek_interpreter_stack
     torch._C._functorch.get_dynamic_layer_stack_depth          2.10, 2.13   the same
     torch._C._functorch.is_functorch_wrapped_tensor            2.10, 2.13   ImportError
+    torch._C._functorch.get_unwrapped                          2.13         gradients are taken to be wanted
     torch.autograd.forward_ad._current_level                   2.10, 2.13   ImportError
     torch.fx.experimental.symbolic_shapes.statically_known_true  2.10, 2.13  what it would save is done
     torch.distributed.distributed_c10d._get_default_store        2.10, 2.13   ImportError, where ranks share a problem
@@ -40,6 +41,7 @@ below_autograd = _find("_C._AutoDispatchBelowAutograd") or contextlib.nullcontex
 is_mapped = _require("_C._functorch.is_functorch_wrapped_tensor")
 _are_transforms_active = _find("_C._are_functorch_transforms_active")
 _depth = _find("_C._functorch.get_dynamic_layer_stack_depth")
+_unwrapped = _find("_C._functorch.get_unwrapped")
 _require("autograd.forward_ad._current_level")
 if _are_transforms_active is None or _depth is None:
     _innermost = _require("_C._functorch.peek_interpreter_stack")
@@ -60,6 +62,16 @@ def has_tangents():
 def depth_of_transforms():
     """How many transforms of torch.func are at work, also while torch.compile traces."""
     return _depth()
+
+
+def requires_gradient(tensor):
+    """Whether a tensor requires a gradient, or what transforms of torch.func have wrapped it around does: a mapped one does
+    not say so itself."""
+    while not tensor.requires_grad and is_mapped(tensor):
+        if _unwrapped is None:
+            return True
+        tensor = _unwrapped(tensor)
+    return tensor.requires_grad
 
 
 def known_to_be(condition):

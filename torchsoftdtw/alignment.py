@@ -2,23 +2,27 @@
 
 from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
+from ._inputs import subsequence
 from ._inputs.arguments import wants_gradient
 from ._inputs.problem import of_series
 from .functional import plan_for_matrix
+from .signatures import Bandwidth, Cost, Lengths, Numbers, Series, SoftAlignment
 
 
 def soft_dtw_alignment(
-    x,
-    y,
-    gamma=1.0,
+    x: Series,
+    y: Series,
+    gamma: Numbers = 1.0,
     *,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    kernel="auto",
-):
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+) -> SoftAlignment:
     """Soft-DTW and its soft alignment between the series of x and y, pair by pair, both differentiable.
 
     The alignment is E = d value / d costs: how likely it is that a path drawn with probability proportional to
@@ -36,12 +40,15 @@ def soft_dtw_alignment(
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, as in `soft_dtw`. Cells outside are 0 in the alignment.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        length_norm: divide the value by N + M, the pair's own lengths. The alignment, of probabilities, stays what it is.
+        open_ends: match x with any contiguous part of y, as in `soft_dtw`. Not together with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
-        value, alignment: (B,) and (B, N, M), or 0-d and (N, M) for one pair; float64 for float64 inputs and float32
-        otherwise. Entries lie in [0, 1], the first and the last cell of a pair hold 1, and every row and every column sums
-        to 1 at least. Both can be differentiated twice (the value three times).
+        (value, alignment), a `SoftAlignment`: (B,) and (B, N, M), or 0-d and (N, M) for one pair; float64 for float64
+        inputs and float32 otherwise. Entries lie in [0, 1], every row and every column sums to 1 at least, and the first
+        and the last cell of a pair hold 1; with open ends that is so of the rows alone. Both can be differentiated twice
+        (the value three times).
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -53,17 +60,22 @@ def soft_dtw_alignment(
         >>> [[round(entry, 3) for entry in row] for row in alignment.tolist()]
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty)
+    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
     _, value, alignment = alignments_of(problem, kernel)
-    return problem.answer(value), problem.answer(alignment)
+    return SoftAlignment(problem.answer(value), problem._replace(length_norm=False).answer(alignment))
 
 
 def alignments_of(problem, kernel):
     """(cost matrix (B, N, M), value (B,), alignment (B, N, M)) of a Problem."""
-    refuse_gradients(problem.options)
+    options = problem.options
+    refuse_gradients(options)
     matrix = matrix_of(problem)
-    plan = plan_for_matrix(kernel, matrix, problem.options, gradient=True)
-    return matrix, *transforms.alignment_of_cost(matrix, *problem.options, *plan)
+    costs, options = subsequence.extend(matrix, options) if problem.open_ends else (matrix, options)
+    plan = plan_for_matrix(kernel, costs, options, gradient=True)
+    value, alignment = transforms.alignment_of_cost(costs, *options, *plan)
+    if problem.open_ends:
+        value, alignment = value.to(matrix.dtype), subsequence.inside(alignment, options).to(matrix.dtype)
+    return matrix, value, alignment
 
 
 def refuse_gradients(options):

@@ -22,7 +22,6 @@ class Barycenter(NamedTuple):
     history: Any
 
 
-@torch.no_grad()
 def barycenter(
     series,
     *,
@@ -92,7 +91,7 @@ def barycenter(
         >>> series = torch.tensor([[[0.0], [0.0], [1.0], [4.0]], [[0.0], [1.0], [4.0], [4.0]]])
         >>> average, history = barycenter(series, method="dba")
         >>> average.flatten().tolist(), history.tolist()
-        ([0.0, 0.5, 2.5, 4.0], [1.5])
+        ([0.0, 0.5, 2.5, 4.0], [2.5])
     """
     arguments.one_of("method", method, METHODS)
     costs.check(cost)
@@ -113,23 +112,19 @@ def barycenter(
     own_kernel = selection.plan(kernel, groups.series).kernel
     ops.require_build_for(groups.series)
 
-    if isinstance(first, str) and first == "mean":
-        first = start.mean(groups, length)
-    elif isinstance(first, str):
-        kept = {"gamma": gamma, "cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
-        first = start.medoid(groups, length, distance="dtw" if is_hard else "soft_dtw", **kept)
-    objective = Objective(groups, length, cost, options, own_kernel, is_hard)
-    if is_hard:
-        found = dba.minimise(dba.Update(objective), first.double(), max_iter, tol or 0.0)
-    elif optimizer is None:
-        found = lbfgs.minimise(
-            objective,
-            first.double(),
-            max_iter,
-            1e-5 if tol is None else tol,
-            noise=8 * torch.finfo(groups.series.dtype).eps,
-            first_size=0.3 if cost == "sqeuclidean" else None,
-        )
-    else:
-        found = torch_optimizer.minimise(objective, first.to(groups.series.dtype), max_iter, optimizer)
-    return Barycenter(*asked.answer(*found))
+    with torch.no_grad():
+        if isinstance(first, str):
+            kept = {"gamma": gamma, "cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
+            kept["distance"] = "dtw" if is_hard else "soft_dtw"
+            first = start.mean(groups, length) if first == "mean" else start.medoid(groups, length, **kept)
+        objective = Objective(groups, length, cost, options, own_kernel, is_hard)
+        if is_hard:
+            found = dba.minimise(dba.Update(objective), first.double(), max_iter, tol or 0.0)
+        elif optimizer is None:
+            noise = 8 * torch.finfo(groups.series.dtype).eps
+            first_size = 0.3 if cost == "sqeuclidean" else None  # paths match most vectors of an average once or twice
+            tol = 1e-5 if tol is None else tol
+            found = lbfgs.minimise(objective, first.double(), max_iter, tol, noise, first_size)
+        else:
+            found = torch_optimizer.minimise(objective, first.to(groups.series.dtype), max_iter, optimizer)
+        return Barycenter(*asked.answer(*found))

@@ -11,24 +11,27 @@ from ._inputs.problem import of_series
 from ._internals import known_to_be
 from .alignment import alignments_of, refuse_gradients
 from .functional import plan_for_matrix, values_of
+from .signatures import Bandwidth, Cost, Kind, Lengths, Numbers, Series
 
 KINDS = ("soft", "sharp", "mean")
 ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_penalty": 0.0}  # where all costs are 0
 
 
 def soft_dtw_divergence(
-    x,
-    y,
-    gamma=1.0,
+    x: Series,
+    y: Series,
+    gamma: Numbers = 1.0,
     *,
-    kind="soft",
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    kernel="auto",
-):
+    kind: Kind = "soft",
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+) -> torch.Tensor:
     """The soft-DTW divergence between the series of x and y, pair by pair, differentiable with respect to both.
 
     S(x, y) = V(x, y) - V(x, x) / 2 - V(y, y) / 2, which is 0 for x = y and the same for (x, y) and (y, x). Blondel, Mensch
@@ -55,6 +58,9 @@ def soft_dtw_divergence(
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, in all three terms, each with its own two lengths.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
+        length_norm: divide the divergence by N + M, the pair's own lengths.
+        open_ends: False. With open ends, V(x, y) is that of a part of y, of which V(y, y) knows nothing: nothing would be 0
+            for x = y, so True is an error. `soft_dtw` and `dtw` have open ends.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
@@ -71,12 +77,13 @@ def soft_dtw_divergence(
         (0.0, 0.736)
     """
     arguments.one_of("kind", kind, KINDS)
-    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty)
-    x, y, _, options = problem[:4]
-    first, second = (x, options.x_lengths), (y, options.y_lengths)
+    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
+    refuse_open_ends(open_ends)
+    options = problem.options
+    first, second = (problem.x, options.x_lengths), (problem.y, options.y_lengths)
     terms = [(first, second, 1.0), (first, first, -0.5), (second, second, -0.5)]
     function = {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]
-    total = 0
+    total: torch.Tensor | float = 0
     # The terms of a launch keep what their gradients need, or none of them keeps anything.
     trains = [arguments.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b, _ in terms]
     for wanted in (True, False):
@@ -85,11 +92,20 @@ def soft_dtw_divergence(
             continue
         left, left_lengths = _stack([a for a, _, _ in group])
         right, right_lengths = _stack([b for _, b, _ in group])
-        others = (None if tensor is None else tensor.repeat(len(group)) for tensor in options[2 : arguments.PER_PAIR])
-        own = arguments.Options(left_lengths, right_lengths, *others, *options[arguments.PER_PAIR :])
-        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(0, (len(group), x.shape[0]))
+        others = {name: getattr(options, name) for name in ("bandwidths", "gammas", "warp_penalties")}
+        others = {name: None if tensor is None else tensor.repeat(len(group)) for name, tensor in others.items()}
+        own = options._replace(x_lengths=left_lengths, y_lengths=right_lengths, **others)
+        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(0, (len(group), len(problem.x)))
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
     return problem.answer(total)
+
+
+def refuse_open_ends(open_ends):
+    if open_ends:
+        raise ValueError(
+            "open_ends: expected False for a divergence, which takes V(x, x) / 2 and V(y, y) / 2 from V(x, y): with open "
+            "ends that is the value of a part of y alone, and the difference is no divergence; soft_dtw and dtw have them"
+        )
 
 
 def _stack(parts):

@@ -1,5 +1,7 @@
 """Soft-DTW as functions of tensors."""
 
+import torch
+
 from . import hard
 from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
@@ -8,22 +10,23 @@ from ._inputs import cost as costs
 from ._inputs.problem import of_series
 from ._kernels import ops, selection
 from ._kernels.inputs import CostCall, SeriesCall
+from .signatures import Bandwidth, Cost, Lengths, Numbers, Series
 
 
 def soft_dtw(
-    x,
-    y,
-    gamma=1.0,
+    x: Series,
+    y: Series,
+    gamma: Numbers = 1.0,
     *,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-    kernel="auto",
-):
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+) -> torch.Tensor:
     """Soft-DTW between the series of x and y, pair by pair, differentiable with respect to both.
 
     The smoothed minimum, over all monotone alignments of two series, of the summed cost of the vectors they match:
@@ -99,24 +102,24 @@ def soft_dtw(
 
 
 def soft_dtw_from_cost(
-    cost_matrix,
-    gamma=1.0,
+    cost_matrix: torch.Tensor,
+    gamma: Numbers = 1.0,
     *,
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-    kernel="auto",
-):
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+) -> torch.Tensor:
     """Soft-DTW of ready-made cost matrices, differentiable with respect to them; the gradient is the soft alignment.
 
     Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017.
 
     Args:
         cost_matrix: (B, N, M), or (N, M) for one pair: the cost of matching row i with column j.
-        gamma: smoothing, in the unit of the cost, as in `soft_dtw`; 0 for hard DTW.
+        gamma: smoothing, in the unit of the cost, as in `soft_dtw`; 0 for hard DTW, `dtw_from_cost`.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, as in `soft_dtw`.
@@ -138,18 +141,23 @@ def soft_dtw_from_cost(
         >>> round(soft_dtw_from_cost(costs, gamma=0.1).item(), 3)
         0.931
     """
+    if per_pair.is_zero(gamma):
+        selection.check_name(kernel)
+        return hard.dtw_from_cost(
+            cost_matrix,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            length_norm=length_norm,
+            open_ends=open_ends,
+        )
     matrix, batched = arguments.cost_matrix(cost_matrix)
     arguments.check_ends(open_ends, bandwidth)
     arguments.flag("length_norm", length_norm)
     n, m = matrix.shape[1:]
-    if per_pair.is_zero(gamma):
-        selection.check_name(kernel)
-        ops.require_build_for(matrix)
-        options = arguments.options(matrix, n, m, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
-        value, _ = hard.of_cost(matrix, options, open_ends)
-    else:
-        options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
-        value = _run_from_cost(matrix, options, kernel, open_ends)
+    options = arguments.options(matrix, n, m, batched, gamma, warp_penalty, bandwidth, x_lengths, y_lengths)
+    value = _run_from_cost(matrix, options, kernel, open_ends)
     value = arguments.per_length(value, options, n, m) if length_norm else value
     return value if batched else value.squeeze(0)
 

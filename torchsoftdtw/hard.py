@@ -4,25 +4,27 @@ import torch
 
 from ._autograd import hard_dtw
 from ._autograd.cost_matrix import matrix_of
+from ._inputs import arguments
 from ._inputs import cost as costs
 from ._inputs.arguments import wants_gradient
 from ._inputs.problem import of_series
 from ._internals import under_transform
 from ._kernels import ops
+from .signatures import Bandwidth, Cost, DTWPath, Lengths, Numbers, Series
 
 
 def dtw(
-    x,
-    y,
+    x: Series,
+    y: Series,
     *,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-):
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+) -> torch.Tensor:
     """Dynamic time warping between the series of x and y, pair by pair, differentiable along the best path.
 
     The smallest summed cost of the vectors that a monotone alignment of two series matches: Sakoe & Chiba, "Dynamic
@@ -58,18 +60,52 @@ def dtw(
     return problem.answer(values_of(problem))
 
 
-def dtw_path(
-    x,
-    y,
+def dtw_from_cost(
+    cost_matrix: torch.Tensor,
     *,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-):
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+) -> torch.Tensor:
+    """Dynamic time warping of ready-made cost matrices, differentiable with respect to them; the gradient is 1 on the best
+    path and 0 elsewhere.
+
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978.
+
+    Args:
+        cost_matrix: (B, N, M), or (N, M) for one pair: the cost of matching row i with column j.
+        x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
+
+    Returns:
+        (B,) values, 0-d for a pair without a batch; float64 for a float64 matrix and float32 otherwise.
+
+    Raises:
+        As `dtw`.
+
+    Example:
+        >>> costs = torch.tensor([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0]])
+        >>> dtw_from_cost(costs).item()
+        1.0
+    """
+    inputs = cost_matrix, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends
+    return _of_matrix(*inputs, with_path=False).value
+
+
+def dtw_path(
+    x: Series,
+    y: Series,
+    *,
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+) -> DTWPath:
     """`dtw`, and the best path of every pair: which row of x is matched with which row of y.
 
     Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
@@ -80,9 +116,9 @@ def dtw_path(
         x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
 
     Returns:
-        (value, paths): the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the device of x:
-        pairs (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a pair without
-        a batch a 0-d value and one tensor.
+        (value, paths), a `DTWPath`: the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the
+        device of x: pairs (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a
+        pair without a batch a 0-d value and one tensor.
 
     Raises:
         As `dtw`.
@@ -94,8 +130,55 @@ def dtw_path(
     """
     problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
     value, spans = _values_and_spans(problem, with_path=True)
-    paths = paths_from_spans(spans)
-    return problem.answer(value), paths if problem.batched else paths[0]
+    paths = paths_from_spans(spans, "dtw_path")
+    return DTWPath(problem.answer(value), paths if problem.batched else paths[0])
+
+
+def dtw_path_from_cost(
+    cost_matrix: torch.Tensor,
+    *,
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: Bandwidth = None,
+    warp_penalty: Numbers = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+) -> DTWPath:
+    """`dtw_from_cost`, and the best path of every pair: which row is matched with which column.
+
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
+    equally good paths it takes the one that `dtw_path` takes.
+
+    Args:
+        cost_matrix, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw_from_cost`.
+
+    Returns:
+        (value, paths), a `DTWPath`, as `dtw_path`.
+
+    Raises:
+        As `dtw`.
+
+    Example:
+        >>> costs = torch.tensor([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0]])
+        >>> dtw_path_from_cost(costs).paths.tolist()
+        [[0, 0], [1, 0], [2, 1]]
+    """
+    inputs = cost_matrix, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends
+    return _of_matrix(*inputs, with_path=True)
+
+
+def _of_matrix(matrix, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, with_path):
+    """The DTWPath of cost matrices as a user gives them; without paths where they are not wanted."""
+    matrix, batched = arguments.cost_matrix(matrix)
+    arguments.check_ends(open_ends, bandwidth)
+    arguments.flag("length_norm", length_norm)
+    ops.require_build_for(matrix)
+    sizes = matrix.shape[1:]
+    options = arguments.options(matrix, *sizes, batched, 1.0, warp_penalty, bandwidth, x_lengths, y_lengths)
+    value, spans = of_cost(matrix, options, open_ends, with_path)
+    value = arguments.per_length(value, options, *sizes) if length_norm else value
+    paths = paths_from_spans(spans, "dtw_path_from_cost") if with_path else []
+    return DTWPath(value, paths) if batched else DTWPath(value.squeeze(0), paths[0] if paths else [])
 
 
 def values_of(problem):
@@ -134,7 +217,7 @@ def _inputs(options):
     )
 
 
-def paths_from_spans(spans):
+def paths_from_spans(spans, caller):
     """List of (K, 2) tensors of cells from the (B, N, 2) first and last columns that each row of a path meets."""
     batch, n, _ = spans.shape
     first = spans[..., 0].flatten().long()
@@ -145,7 +228,7 @@ def paths_from_spans(spans):
         if not (under_transform() or spans.is_meta):
             raise
         what = "vmap cannot map paths, which differ in length" if under_transform() else "meta tensors have no paths"
-        raise RuntimeError(f"dtw_path: {what}; `dtw` gives the values alone") from error
+        raise RuntimeError(f"{caller}: {what}; `{caller.replace('_path', '')}` gives the values alone") from error
     cells = torch.arange(total, device=spans.device)
     row = torch.arange(n, device=spans.device).repeat(batch).repeat_interleave(counts)
     column = cells + (first - (counts.cumsum(0) - counts)).repeat_interleave(counts)

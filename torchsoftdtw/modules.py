@@ -1,53 +1,42 @@
-"""Soft-DTW as a training loss."""
+"""DTW, soft-DTW and its divergence as training losses."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from ._inputs import arguments, per_pair, remedies
 from ._inputs import cost as costs
-from .divergence import KINDS, soft_dtw_divergence
+from ._kernels import selection
+from .divergence import KINDS, refuse_open_ends, soft_dtw_divergence
 from .functional import soft_dtw
+from .hard import dtw
+from .signatures import Cost, Kind, Lengths, Numbers, Reduction, Series
 
 REDUCTIONS = ("mean", "sum", "none")
+Radius: TypeAlias = int | torch.Tensor | None  # of a module: one for all pairs
 
 
-class SoftDTW(torch.nn.Module):
-    """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
+class _Loss(torch.nn.Module):
+    """What the losses share: the options, checked when they are made, and the reduction."""
 
-    Args:
-        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
-            torch.nn.Parameter makes learnable.
-        cost: a name or a callable, as in `soft_dtw`.
-        bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
-        warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
-        reduction: "mean" or "sum" over the pairs, or "none".
-        length_norm: divide the value of a pair by N + M, its own lengths.
-        open_ends: match x with any contiguous part of y. Not together with a bandwidth.
+    warp_penalty: float | torch.Tensor
 
-    Raises:
-        TypeError, ValueError: an argument is wrong; the message names it.
+    if TYPE_CHECKING:
 
-    Example:
-        >>> loss = SoftDTW(gamma=0.1, bandwidth=5)
-        >>> loss(torch.zeros(4, 10, 1), torch.zeros(4, 12, 1)).shape
-        torch.Size([])
-    """
+        def __call__(self, x: Series, y: Series, x_lengths: Lengths = None, y_lengths: Lengths = None) -> torch.Tensor: ...
 
     def __init__(
         self,
-        gamma=1.0,
         *,
-        cost="sqeuclidean",
-        bandwidth=None,
-        warp_penalty=0.0,
-        reduction="mean",
-        length_norm=False,
-        open_ends=False,
-    ):
+        cost: Cost,
+        bandwidth: Radius,
+        warp_penalty: Numbers,
+        reduction: Reduction,
+        length_norm: bool,
+        open_ends: bool,
+    ) -> None:
         super().__init__()
         costs.check(cost)
-        self._set_number(
-            "gamma", gamma, lambda number: 0.0 if per_pair.is_zero(number) else per_pair.positive_gamma(number)
-        )
         self.cost = cost
         self.bandwidth = None if bandwidth is None else per_pair.band_radius(bandwidth)
         self._set_number("warp_penalty", warp_penalty, per_pair.non_negative_penalty)
@@ -69,7 +58,7 @@ class SoftDTW(torch.nn.Module):
         else:
             self.register_buffer(name, tensor, persistent=False)
 
-    def forward(self, x, y, x_lengths=None, y_lengths=None):
+    def forward(self, x: Series, y: Series, x_lengths: Lengths = None, y_lengths: Lengths = None) -> torch.Tensor:
         """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
 
         Either may be a nested tensor or a PackedSequence, which has its own lengths. A pair without a batch, (N, D) and
@@ -80,31 +69,128 @@ class SoftDTW(torch.nn.Module):
         value = self._compare(
             x,
             y,
-            self.gamma,
             cost=self.cost,
             x_lengths=x_lengths,
             y_lengths=y_lengths,
             bandwidth=self.bandwidth,
             warp_penalty=self.warp_penalty,
+            length_norm=self.length_norm,
+            open_ends=self.open_ends,
         )
         if self.reduction == "mean":
             return value.mean()
         return value.sum() if self.reduction == "sum" else value
 
-    def _compare(self, *series_and_gamma, **options):
-        return soft_dtw(*series_and_gamma, length_norm=self.length_norm, open_ends=self.open_ends, **options)
+    def _compare(self, x: Series, y: Series, **options: Any) -> torch.Tensor:
+        raise NotImplementedError
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         cost = self.cost if isinstance(self.cost, str) else getattr(self.cost, "__name__", repr(self.cost))
-        gamma, penalty = (
-            f"tensor of shape {tuple(number.shape)}" if isinstance(number, torch.Tensor) else f"{number:g}"
-            for number in (self.gamma, self.warp_penalty)
-        )
         flags = "".join(f", {name}=True" for name in ("length_norm", "open_ends") if getattr(self, name))
-        return (
-            f"gamma={gamma}, cost={cost}, bandwidth={self.bandwidth}, warp_penalty={penalty}, "
-            f"reduction={self.reduction}{flags}"
+        penalty = _shown(self.warp_penalty)
+        return f"cost={cost}, bandwidth={self.bandwidth}, warp_penalty={penalty}, reduction={self.reduction}{flags}"
+
+
+class DTW(_Loss):
+    """Hard DTW between predicted and true series as a loss, whose gradient is along the best path, as `dtw`.
+
+    Args:
+        cost: a name or a callable, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
+        warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor, () or (B,).
+        reduction: "mean" or "sum" over the pairs, or "none".
+        length_norm: divide the value of a pair by N + M, its own lengths.
+        open_ends: match x with any contiguous part of y. Not together with a bandwidth.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+
+    Example:
+        >>> loss = DTW(cost="euclidean", reduction="none")
+        >>> loss(torch.zeros(4, 10, 1), torch.ones(4, 12, 1)).tolist()
+        [12.0, 12.0, 12.0, 12.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        cost: Cost = "sqeuclidean",
+        bandwidth: Radius = None,
+        warp_penalty: Numbers = 0.0,
+        reduction: Reduction = "mean",
+        length_norm: bool = False,
+        open_ends: bool = False,
+    ) -> None:
+        super().__init__(
+            cost=cost,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            reduction=reduction,
+            length_norm=length_norm,
+            open_ends=open_ends,
         )
+
+    def _compare(self, x: Series, y: Series, **options: Any) -> torch.Tensor:
+        return dtw(x, y, **options)
+
+
+class SoftDTW(_Loss):
+    """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
+
+    Args:
+        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
+            torch.nn.Parameter makes learnable.
+        cost: a name or a callable, as in `soft_dtw`.
+        bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
+        warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
+        reduction: "mean" or "sum" over the pairs, or "none".
+        length_norm: divide the value of a pair by N + M, its own lengths.
+        open_ends: match x with any contiguous part of y. Not together with a bandwidth.
+        kernel: "auto", or a name that `select_kernel` can return.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+
+    Example:
+        >>> loss = SoftDTW(gamma=0.1, bandwidth=5)
+        >>> loss(torch.zeros(4, 10, 1), torch.zeros(4, 12, 1)).shape
+        torch.Size([])
+    """
+
+    gamma: float | torch.Tensor
+
+    def __init__(
+        self,
+        gamma: Numbers = 1.0,
+        *,
+        cost: Cost = "sqeuclidean",
+        bandwidth: Radius = None,
+        warp_penalty: Numbers = 0.0,
+        reduction: Reduction = "mean",
+        length_norm: bool = False,
+        open_ends: bool = False,
+        kernel: str = "auto",
+    ) -> None:
+        super().__init__(
+            cost=cost,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            reduction=reduction,
+            length_norm=length_norm,
+            open_ends=open_ends,
+        )
+        self._set_number(
+            "gamma", gamma, lambda number: 0.0 if per_pair.is_zero(number) else per_pair.positive_gamma(number)
+        )
+        selection.check_name(kernel)
+        self.kernel = kernel
+
+    def _compare(self, x: Series, y: Series, **options: Any) -> torch.Tensor:
+        return soft_dtw(x, y, self.gamma, kernel=self.kernel, **options)
+
+    def extra_repr(self) -> str:
+        kernel = "" if self.kernel == "auto" else f", kernel={self.kernel}"
+        return f"gamma={_shown(self.gamma)}, {super().extra_repr()}{kernel}"
 
 
 class SoftDTWDivergence(SoftDTW):
@@ -120,6 +206,9 @@ class SoftDTWDivergence(SoftDTW):
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor.
         reduction: "mean" or "sum" over the pairs, or "none".
+        length_norm: divide the divergence of a pair by N + M, its own lengths.
+        open_ends: False, as `soft_dtw_divergence` says why.
+        kernel: "auto", or a name that `select_kernel` can return.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -130,14 +219,40 @@ class SoftDTWDivergence(SoftDTW):
         0.0
     """
 
-    def __init__(self, gamma=1.0, *, kind="soft", cost="sqeuclidean", bandwidth=None, warp_penalty=0.0, reduction="mean"):
+    def __init__(
+        self,
+        gamma: Numbers = 1.0,
+        *,
+        kind: Kind = "soft",
+        cost: Cost = "sqeuclidean",
+        bandwidth: Radius = None,
+        warp_penalty: Numbers = 0.0,
+        reduction: Reduction = "mean",
+        length_norm: bool = False,
+        open_ends: bool = False,
+        kernel: str = "auto",
+    ) -> None:
         if per_pair.is_number(gamma):
             per_pair.positive_gamma(gamma)
-        super().__init__(gamma, cost=cost, bandwidth=bandwidth, warp_penalty=warp_penalty, reduction=reduction)
+        super().__init__(
+            gamma,
+            cost=cost,
+            bandwidth=bandwidth,
+            warp_penalty=warp_penalty,
+            reduction=reduction,
+            length_norm=length_norm,
+            open_ends=open_ends,
+            kernel=kernel,
+        )
+        refuse_open_ends(open_ends)
         self.kind = arguments.one_of("kind", kind, KINDS)
 
-    def _compare(self, *series_and_gamma, **options):
-        return soft_dtw_divergence(*series_and_gamma, kind=self.kind, **options)
+    def _compare(self, x: Series, y: Series, **options: Any) -> torch.Tensor:
+        return soft_dtw_divergence(x, y, self.gamma, kind=self.kind, kernel=self.kernel, **options)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kind={self.kind}, {super().extra_repr()}"
+
+
+def _shown(number):
+    return f"tensor of shape {tuple(number.shape)}" if isinstance(number, torch.Tensor) else f"{number:g}"

@@ -63,7 +63,8 @@ def cdist(
         progress: None: a bar on stderr, by tqdm if that is installed, when it takes longer than 5 seconds; False: none.
         distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the
             same call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left,
-            and those of a rank that dies are computed by the others. False: this rank computes all of it.
+            and those of a rank that dies are computed by the others; an `out` in memory is each rank's own. False: this
+            rank computes all of it.
 
     Returns:
         (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
@@ -87,16 +88,11 @@ def cdist(
     )
     device = sets.device_to_compute_on(device, task.x)
     is_shared = arguments.flag("distributed", distributed) and queues.ranks_at_work() > 1
-    _check_progress(progress)
+    arguments.check_progress(progress)
     if arguments.wants_gradient(task.x, task.y):
         _check_can_have_gradient(out is None, device == task.x.device, not is_shared)
         return task.values()
     return _without_gradient(task, is_array, device, out, progress is False, is_shared)
-
-
-def _check_progress(progress):
-    if progress is not None and progress is not False:
-        raise ValueError(f"progress: expected None or False, got {progress!r}")
 
 
 def _check_can_have_gradient(in_memory, on_device, is_alone):
@@ -113,6 +109,11 @@ def _check_can_have_gradient(in_memory, on_device, is_alone):
             )
 
 
+def _require_memory_of_its_own(out):
+    if out.is_cpu and out.is_shared():
+        raise ValueError("out: expected memory of each rank's own, or a file, got a tensor in shared memory")
+
+
 @torch.no_grad()
 def _without_gradient(task, is_array, device, out, is_silent, is_shared):
     blocks = task.blocks(device)
@@ -124,6 +125,7 @@ def _without_gradient(task, is_array, device, out, is_silent, is_shared):
         is_over = ranks.is_over if is_shared else lambda: False
         result = results.given(out, task.shape, task.dtype, len(blocks), identity, is_over)
         if is_shared and not result.is_shared:
+            _require_memory_of_its_own(result.tensor)
             result.tensor.zero_()
     queue = queues.SharedQueue(result.marks, ranks) if is_shared else queues.Queue(result.marks)
     bar = Bar("cdist", len(blocks), queue.count_finished(), is_silent or (is_shared and ranks.rank > 0))

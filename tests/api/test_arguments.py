@@ -6,10 +6,13 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from torchsoftdtw import (
+    DTW,
     SoftDTW,
     SoftDTWDivergence,
     dtw,
+    dtw_from_cost,
     dtw_path,
+    dtw_path_from_cost,
     select_kernel,
     soft_dtw,
     soft_dtw_alignment,
@@ -242,9 +245,10 @@ def name_of(function):
 
 MODULES = [SoftDTW, SoftDTWDivergence]
 DIVERGENCES = [divergence(kind) for kind in ("soft", "sharp", "mean")]
-# The same as soft_dtw but for gamma = 0, length_norm and open_ends.
+# The same as soft_dtw but for gamma = 0, and the divergences for open_ends.
 LIKE_SOFT_DTW = [soft_dtw_alignment, *DIVERGENCES]
-OF_SERIES = [soft_dtw, dtw, dtw_path, *LIKE_SOFT_DTW, SoftDTW(), SoftDTWDivergence(), SoftDTWDivergence(kind="sharp")]
+LOSSES = [DTW(), SoftDTW(), SoftDTWDivergence(), SoftDTWDivergence(kind="sharp")]
+OF_SERIES = [soft_dtw, dtw, dtw_path, *LIKE_SOFT_DTW, *LOSSES]
 MODULE = [
     *(
         ({"gamma": gamma}, *expected)
@@ -295,7 +299,7 @@ SELECTION = [
 @pytest.mark.parametrize("function", OF_SERIES, ids=name_of)
 @pytest.mark.parametrize(("tensors", "options", "error", "message"), SERIES)
 def test_wrong_series_and_costs(function, tensors, options, error, message):
-    if options and isinstance(function, SoftDTW):
+    if options and isinstance(function, torch.nn.Module):
         pytest.skip("a module has its cost from the beginning")
     if function in DIVERGENCES:
         message = message.replace("(2, 5, 4\\)", "(6, 5, 5\\)")  # a callable gets all three terms at once
@@ -328,12 +332,14 @@ def test_wrong_options(options, error, message):
     for gamma in (1.0, 0):
         with pytest.raises(error, match=message):
             soft_dtw_from_cost(COSTS, gamma, **options)
+    for function in (dtw_from_cost, dtw_path_from_cost):
+        with pytest.raises(error, match=message):
+            function(COSTS, **options)
     for function in LIKE_SOFT_DTW:
-        if not {"length_norm", "open_ends"} & set(options):
-            with pytest.raises(error, match=message):
-                function(X, Y, **options)
+        with pytest.raises(error, match=message):
+            function(X, Y, **options)
     if all("lengths" in name for name in options):
-        for module in MODULES:
+        for module in (DTW, *MODULES):
             with pytest.raises(error, match=message):
                 module()(X, Y, **options)
 
@@ -386,12 +392,18 @@ def test_numbers_that_ask_for_a_gradient_that_there_is_none_of(function, name):
             module(X, Y)
 
 
-@pytest.mark.parametrize("option", [{"length_norm": True}, {"open_ends": True}], ids=str)
-@pytest.mark.parametrize("function", [*LIKE_SOFT_DTW, *MODULES[1:]], ids=name_of)
-def test_options_of_soft_dtw_that_others_do_not_have(function, option):
+@pytest.mark.parametrize("function", [*DIVERGENCES, SoftDTWDivergence], ids=name_of)
+def test_a_divergence_has_no_open_ends_and_says_why(function):
     inputs = () if isinstance(function, type) else (X, Y)
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
-        function(*inputs, **option)
+    with pytest.raises(ValueError, match=r"open_ends: expected False for a divergence, .* a part of y alone"):
+        function(*inputs, open_ends=True)
+
+
+def test_hard_dtw_has_neither_gamma_nor_kernel():
+    for option in ({"gamma": 1.0}, {"kernel": "auto"}):
+        for call in (lambda **o: dtw(X, Y, **o), lambda **o: dtw_path_from_cost(COSTS, **o), DTW):
+            with pytest.raises(TypeError, match="unexpected keyword argument"):
+                call(**option)
 
 
 @pytest.mark.parametrize(("kind", "got"), KINDS)
@@ -406,6 +418,9 @@ def test_wrong_kinds_of_divergence(kind, got):
 def test_wrong_cost_matrices(matrix, error, message, gamma):
     with pytest.raises(error, match=message):
         soft_dtw_from_cost(matrix, gamma)
+    for function in (dtw_from_cost, dtw_path_from_cost):
+        with pytest.raises(error, match=message):
+            function(matrix)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -413,12 +428,26 @@ def test_wrong_cost_matrices(matrix, error, message, gamma):
 def test_a_module_refuses_wrong_options_when_it_is_made(options, error, message, module):
     with pytest.raises(error, match=message):
         module(**options)
+    if "gamma" not in options:
+        with pytest.raises(error, match=message):
+            DTW(**options)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), FLAGS)
 def test_a_module_refuses_wrong_flags_when_it_is_made(options, error, message):
-    with pytest.raises(error, match=message):
-        SoftDTW(**options)
+    for module in (DTW, *MODULES):
+        with pytest.raises(error, match=message):
+            module(**options)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_refuses_a_wrong_kernel(module):
+    with pytest.raises(ValueError, match=r"kernel: expected one of 'auto', .*, got 'fast'"):
+        module(kernel="fast")
+    with pytest.raises(TypeError, match="kernel: expected a string, got int"):
+        module(kernel=1)
+    with pytest.raises(ValueError, match="kernel: 'tiled' runs on CUDA tensors only"):
+        module(kernel="tiled")(X, Y)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -17,6 +17,7 @@ from torchsoftdtw._pairs.measure import Measure
 from torchsoftdtw._pairs.queue import Queue, Ranks, SharedQueue
 from torchsoftdtw._pairs.task import Task
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 P, Q = 22, 18
 BLOCKS = 30  # of 4 x 4 pairs and less
 OPTIONS = {"two_sets": {"distance": "soft_dtw"}, "one_set": {"distance": "divergence", "length_norm": True}}
@@ -155,6 +156,19 @@ def test_without_the_host_of_the_store_a_restart_goes_on(small_blocks, monkeypat
     assert len(blocks) == BLOCKS - finished + BLOCKS
 
 
+def one_dies_in_memory(rank, folder):
+    begin(rank, folder, lease=0.5)
+    distributed.barrier()
+    finish = SharedQueue.finish
+    SharedQueue.finish = lambda *inputs: die() if rank == 1 else finish(*inputs)
+    with pytest.raises(RuntimeError):  # of the collective
+        cdist(*sets("two_sets"))
+
+
+def test_in_memory_no_rank_may_be_missing(tmp_path):
+    assert run(one_dies_in_memory, (0, tmp_path), (1, tmp_path)) == [0, -9]
+
+
 def restarted(rank, folder):
     begin(rank, folder)
     distributed.barrier()
@@ -184,6 +198,10 @@ def at_odds(rank, folder):
     x, y = sets("two_sets")
     with pytest.raises(RuntimeError, match=r"ranks of torch.distributed were asked different problems"):
         cdist(x + rank, y)
+    with pytest.raises(
+        ValueError, match="out: expected memory of each rank's own, or a file, got a tensor in shared memory"
+    ):
+        cdist(x, y, out=torch.empty(P, Q).share_memory_())
     # On disk each has its own.
     found = cdist(x + rank, y, out=folder / f"out{rank}.npy")
     np.testing.assert_array_equal(found, cdist(x + rank, y, distributed=False))

@@ -33,17 +33,9 @@ OPTIONS = {
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 1e-5, torch.bfloat16: 1e-5}
 GRADIENT_TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-4, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 on_devices = pytest.mark.parametrize("device", DEVICES)
 of_every_distance = pytest.mark.parametrize("distance", FUNCTIONS)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """The sets are small: threads would wait for each other most of the time."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sets(device="cpu", dtype=torch.float64, dim=2):

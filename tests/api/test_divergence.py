@@ -206,6 +206,22 @@ def test_mean_cost_of_long_series_counts_paths_beyond_any_number(kernel):
     torch.testing.assert_close(near, far, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_length_norm_divides_by_both_lengths(kernel, kind, lengths):
+    x = normal(3, 4, 2, seed=1).to(kernel.device).requires_grad_()
+    y = normal(3, 5, 2, seed=2).to(kernel.device)
+    options = dict(kind=kind, kernel=kernel.name, **LENGTHS[lengths])
+    total = torch.tensor([6, 6, 7] if lengths == "lengths" else [9] * 3, device=kernel.device)
+    expected = soft_dtw_divergence(x, y, 0.5, **options) / total
+    divided = soft_dtw_divergence(x, y, 0.5, length_norm=True, **options)
+    torch.testing.assert_close(divided, expected)
+    gradients = [torch.autograd.grad(value.sum(), x)[0] for value in (divided, expected)]
+    torch.testing.assert_close(*gradients)
+    module = SoftDTWDivergence(0.5, kind=kind, length_norm=True, reduction="none")
+    torch.testing.assert_close(module(x, y, **LENGTHS[lengths]), expected)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_module(kernel, kind):
     x, y = normal(4, 6, 2, seed=1).to(kernel.device), normal(4, 5, 2, seed=2).to(kernel.device)

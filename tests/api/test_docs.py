@@ -59,7 +59,8 @@ def test_other_packages_give_the_same_numbers():
 
 def test_reference_names_every_public_name():
     reference = (ROOT / "docs" / "api.md").read_text()
-    for name in torchsoftdtw.__all__:
+    pictures = [f"torchsoftdtw.plot.{name}" for name in ("pair", "alignment", "distances", "average")]
+    for name in (*torchsoftdtw.__all__, *pictures):
         assert re.search(rf"^\.\. auto(class|function):: {name}$", reference, re.MULTILINE), name
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from cases import COSTS, assert_gradients_close, assert_values_close, normal, numpy64
 
-from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [7, 1, 4], "y_lengths": [10, 3, 1]}}
 
@@ -82,6 +82,40 @@ def test_cost_matrices(kernel):
         assert value[b].item() == pytest.approx(expected, rel=1e-10)
         np.testing.assert_allclose(numpy64(gradient)[b, :n, :m], alignment, atol=1e-9)
         assert not gradient[b, n:].any() and not gradient[b, :, m:].any()
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6], ids=["", "penalty"])
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_alignments_are_those_of_all_parts(kernel, dtype, lengths, penalty):
+    x, y = series(kernel.device, dtype)
+    options = dict(warp_penalty=penalty, open_ends=True, kernel=kernel.name, **LENGTHS[lengths])
+    value, alignment = soft_dtw_alignment(x, y, 0.5, **options)
+    assert value.dtype == alignment.dtype == dtype and alignment.shape == (3, 7, 10)
+    for b in range(3):
+        n = LENGTHS[lengths].get("x_lengths", [7] * 3)[b]
+        m = LENGTHS[lengths].get("y_lengths", [10] * 3)[b]
+        costs, _, _ = oracle.cost_and_slopes(numpy64(x)[b, :n], numpy64(y)[b, :m], "sqeuclidean")
+        expected = np.zeros((7, 10))
+        wanted, expected[:n, :m] = softmin_over_parts(costs, 0.5, penalty)
+        assert_values_close(numpy64(value)[b], wanted, dtype, 0.5)
+        np.testing.assert_allclose(numpy64(alignment)[b], expected, rtol=0, atol=1e-9 if dtype == torch.float64 else 1e-4)
+    normed = soft_dtw_alignment(x, y, 0.5, length_norm=True, **options)
+    assert torch.equal(normed.alignment, alignment)
+    torch.testing.assert_close(normed.value, soft_dtw(x, y, 0.5, length_norm=True, **options))
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_derivatives_of_alignments_are_those_of_finite_differences(kernel, lengths):
+    x, y = series(kernel.device)
+    weights = normal(3, 7, 10, seed=5).to(kernel.device)
+
+    def loss(x, y):
+        options = dict(warp_penalty=0.3, open_ends=True, length_norm=True, kernel=kernel.name, **LENGTHS[lengths])
+        value, alignment = soft_dtw_alignment(x, y, 0.7, **options)
+        return value + (alignment * weights).sum((1, 2))
+
+    assert torch.autograd.gradcheck(loss, (x, y), atol=1e-6, fast_mode=True)
 
 
 def test_padding_may_be_nan(kernel):

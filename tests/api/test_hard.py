@@ -6,7 +6,7 @@ import pytest
 import torch
 from cases import COSTS, DEVICES, GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
 
-from torchsoftdtw import dtw, dtw_path, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import DTW, dtw, dtw_from_cost, dtw_path, dtw_path_from_cost, soft_dtw, soft_dtw_from_cost
 from torchsoftdtw._kernels import ops
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -76,8 +76,11 @@ def test_value_gradients_and_path_agree_with_the_oracle(device, dtype, cost, set
 def test_cost_matrices_agree_with_the_oracle(device, dtype, setting):
     costs = normal(3, 37, 45, seed=3, dtype=dtype).square().to(device).requires_grad_()
     options = SETTINGS[setting]
-    value = soft_dtw_from_cost(costs, 0, **options)
+    value = dtw_from_cost(costs, **options)
+    assert torch.equal(soft_dtw_from_cost(costs, 0, **options), value)
     (gradient,) = torch.autograd.grad(value.sum(), costs)
+    value, paths = dtw_path_from_cost(costs, **options)
+    assert torch.equal(torch.autograd.grad(value.sum(), costs)[0], gradient)
     for b in range(3):
         n, m = (options.get(name, [size] * 3)[b] for name, size in (("x_lengths", 37), ("y_lengths", 45)))
         own = {
@@ -90,6 +93,7 @@ def test_cost_matrices_agree_with_the_oracle(device, dtype, setting):
         on_path = np.zeros((37, 45))
         on_path[tuple(np.array(path).T)] = 1
         np.testing.assert_array_equal(numpy64(gradient)[b], on_path)
+        assert as_lists(paths[b : b + 1]) == [[tuple(cell) for cell in path]]
 
 
 @pytest.mark.always
@@ -235,6 +239,46 @@ def test_length_norm_divides_by_both_lengths(device):
     torch.testing.assert_close(dtw(x, y, length_norm=True, **lengths), expected)
     torch.testing.assert_close(dtw_path(x, y, length_norm=True, **lengths)[0], expected)
     torch.testing.assert_close(dtw(x, y, length_norm=True), dtw(x, y) / 82)
+    costs = torch.cdist(x, y).square()
+    for actual in (
+        dtw_from_cost(costs, length_norm=True, **lengths),
+        *dtw_path_from_cost(costs, length_norm=True, **lengths)[:1],
+    ):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_the_module_is_the_function(device):
+    x, y = series(device)
+    lengths = dict(x_lengths=[37, 30, 9], y_lengths=[4, 45, 9])
+    penalties = torch.tensor([0.0, 0.5, 2.0], device=device)
+    for options in (
+        {},
+        {"cost": "cosine", "bandwidth": 5, "warp_penalty": 0.2, "length_norm": True},
+        {"cost": lambda x, y: torch.cdist(x, y), "open_ends": True, "warp_penalty": penalties},
+    ):
+        expected = dtw(x, y, **options, **lengths)
+        assert torch.equal(DTW(reduction="none", **options).to(device)(x, y, **lengths), expected)
+        assert torch.equal(DTW(reduction="sum", **options).to(device)(x, y, **lengths), expected.sum())
+        assert torch.equal(DTW(**options).to(device)(x, y, **lengths), expected.mean())
+    leaf = x.clone().requires_grad_()
+    DTW(reduction="sum")(leaf, y).backward()
+    assert torch.equal(leaf.grad, torch.autograd.grad(dtw(leaf, y).sum(), leaf)[0])
+
+
+def test_the_module_tells_its_options(device):
+    expected = "DTW(cost=euclidean, bandwidth=3, warp_penalty=0.5, reduction=sum, length_norm=True)"
+    assert repr(DTW(cost="euclidean", bandwidth=3, warp_penalty=0.5, reduction="sum", length_norm=True)) == expected
+    penalty = torch.nn.Parameter(torch.tensor(1.0))
+    assert list(DTW(warp_penalty=penalty).parameters()) == [penalty]
+
+
+def test_answers_have_names(device):
+    x, y = series(device)
+    costs = torch.cdist(x, y)
+    for answer in (dtw_path(x, y), dtw_path_from_cost(costs), dtw_path(x[0], y[0]), dtw_path_from_cost(costs[0])):
+        value, paths = answer
+        assert answer.value is value and answer.paths is paths
+    assert value.shape == () and torch.equal(value, dtw_from_cost(costs[0])) and paths.shape[1] == 2
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -293,6 +337,8 @@ def test_meta_tensors_have_shapes_but_no_paths(device):
     assert dtw(x, y).is_meta and dtw(x, y).shape == (3,)
     with pytest.raises(RuntimeError, match="dtw_path: meta tensors have no paths"):
         dtw_path(x, y)
+    with pytest.raises(RuntimeError, match="dtw_path_from_cost: meta tensors have no paths; `dtw_from_cost` gives"):
+        dtw_path_from_cost(x @ y.transpose(1, 2))
 
 
 def test_strided_series_and_pairs_without_a_batch(device):

@@ -9,9 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PREPARE = """
-import os, signal, sys, threading, time
+import os, signal, sys, tempfile, threading, time
 import torch
-from torchsoftdtw import dtw, soft_dtw, soft_dtw_alignment
+from torchsoftdtw import cdist, dtw, nearest, soft_dtw, soft_dtw_alignment
 
 torch.set_num_threads(int(sys.argv[1]))
 sent = []
@@ -60,6 +60,29 @@ assert interrupted(total.backward) < SOON
 # And the next call is none the worse.
 assert soft_dtw(x[:, :50], x[:, :50]).isfinite()
 """
+ALL_PAIRS = """
+# Many tiles, tiles of one pair, and tiles of cost matrices.
+many, long = noise(5000, 500), noise(9, 60_000)
+assert interrupted(lambda: cdist(many)) < SOON
+assert interrupted(lambda: cdist(many, distance="divergence", cost=torch.cdist)) < SOON
+assert interrupted(lambda: cdist(long, distance="soft_dtw")) < SOON
+assert interrupted(lambda: nearest(many, None, 3)) < SOON
+x = noise(2, 20_000, requires_grad=True)
+total = cdist(x, noise(1, 20_000), distance="soft_dtw").sum()
+assert interrupted(total.backward) < SOON
+assert x.grad is None
+
+with tempfile.TemporaryDirectory() as folder:
+    finished = [0]
+    for _ in range(2):  # the second goes on where the first has stopped
+        assert interrupted(lambda: cdist(many[:, :30], out=f"{folder}/out.npy")) < SOON
+        with open(f"{folder}/out.npy.progress", "rb") as file:
+            finished.append(sum(file.read().partition(b"\\n")[2]))
+    print(finished, file=sys.stderr)
+    assert 0 < finished[2] and finished[1] <= finished[2]
+# And the next call is none the worse.
+assert torch.equal(cdist(many[:50, :50]), cdist(many[:50, :50], many[:50, :50]))
+"""
 HANDLERS = """
 x, y = noise(60, 4000), noise(60, 4100)
 start = time.monotonic()
@@ -102,8 +125,9 @@ def run(code, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_ctrl_c_ends_a_long_call(threads):
-    done = run(CALLS, threads)
+@pytest.mark.parametrize("calls", [CALLS, ALL_PAIRS], ids=["pairs", "all_pairs"])
+def test_ctrl_c_ends_a_long_call(calls, threads):
+    done = run(calls, threads)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from cases import DEVICES, normal
 
-from torchsoftdtw import SoftDTW, soft_dtw
+from torchsoftdtw import SoftDTW, SoftDTWDivergence, soft_dtw
+from torchsoftdtw._kernels import selection
 
 
 def module_level_cost(x, y):
@@ -48,6 +49,18 @@ def test_pickles_copies_and_saves(cost):
     for other in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module), torch.load(buffer, weights_only=False)):
         assert repr(other) == repr(module)
         assert torch.equal(other(x, y), module(x, y))
+
+
+@pytest.mark.parametrize("module", [SoftDTW, SoftDTWDivergence])
+def test_the_kernel_is_the_one_that_is_asked_for(kernel, module, monkeypatch):
+    x, y = normal(2, 6, 2, seed=1).to(kernel.device), normal(2, 5, 2, seed=2).to(kernel.device)
+    asked = []
+    plan = selection.plan
+    monkeypatch.setattr(selection, "plan", lambda name, like: asked.append(name) or plan(name, like))
+    loss = module(kernel=kernel.name)
+    assert loss(x, y).isfinite() and set(asked) == {kernel.name}
+    assert repr(loss).endswith(f"reduction=mean, kernel={kernel.name})")
+    assert repr(pickle.loads(pickle.dumps(loss))) == repr(loss)
 
 
 def test_has_no_state():

@@ -49,7 +49,8 @@ def test_an_installed_wheel_works(tmp_path):
     run("setup.py", "--quiet", *(word for words in options for word in words), folder=ROOT)
     (wheel,) = tmp_path.glob("*.whl")
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert inside == {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")} | {"torchsoftdtw/_cpu.abi3.so"}
+    files = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
+    assert inside == files | {"torchsoftdtw/_cpu.abi3.so", "torchsoftdtw/py.typed"}
 
     place = tmp_path / "installed"
     run("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(place), str(wheel))

@@ -125,7 +125,62 @@ def test_hard_dtw_is_one_launch_in_every_transform(data, monkeypatch):
     with torch.no_grad():
         assert torch.equal(vmap(dtw)(x, y), expected)
     vmap(hessian(lambda x, y: dtw(x, y).sum()))(x, y)
-    assert launches == [(12, True), (12, False), (12, True)]  # without gradients there is no path to keep
+    assert launches == [(12, False), (12, False), (12, True)]  # without gradients there is no path to keep
+
+
+def numbers_kept(monkeypatch, function, *inputs):
+    """How many numbers there are in the spans of all paths that a call asks for."""
+    kept = []
+    forward = along_path.BestPath.forward
+
+    def counted(op, *inputs):
+        value, spans = forward(op, *inputs)
+        kept.append(spans.numel())
+        return value, spans
+
+    with monkeypatch.context() as patch:
+        patch.setattr(along_path.BestPath, "forward", staticmethod(counted))
+        function(*inputs)
+    assert kept
+    return sum(kept)
+
+
+def test_only_who_wants_a_gradient_keeps_paths(data, monkeypatch):
+    x, y = data
+    leaf = x.clone().requires_grad_()
+    penalty = torch.tensor(0.5, requires_grad=True)
+    all_pairs = vmap(lambda a: vmap(lambda b: dtw(a, b))(y))
+    costs = torch.cdist(x.flatten(0, 1), y.flatten(0, 1)).view(4, 3, x.shape[2], -1)
+    of_costs = vmap(lambda costs: soft_dtw_from_cost(costs, 0))
+    for function, inputs in ((vmap(dtw), (x, y)), (vmap(vmap(dtw)), (x, y)), (all_pairs, (x,)), (of_costs, (costs,))):
+        assert numbers_kept(monkeypatch, function, *inputs) == 0
+    with torch.no_grad():
+        assert numbers_kept(monkeypatch, vmap(dtw), leaf, y) == 0
+    wanted = {
+        "outside, of a mapped tensor": (vmap(dtw), (leaf, y)),
+        "outside, of a tensor that is not mapped": (vmap(lambda b: dtw(leaf[0], b)), (y,)),
+        "outside, of one mapped twice": (vmap(vmap(lambda a, b: dtw(a[None], b[None]))), (leaf, y)),
+        "of a penalty": (vmap(lambda a, b: dtw(a, b, warp_penalty=penalty)), (x, y)),
+        "inside": (vmap(grad(lambda a, b: dtw(a, b).sum())), (x, y)),
+        "around": (grad(lambda x: vmap(dtw)(x, y).sum()), (x,)),
+        "a derivative in forward mode": (lambda x: jvp(lambda x: vmap(dtw)(x, y), (x,), (x,)), (x,)),
+    }
+    for name, (function, inputs) in wanted.items():
+        assert numbers_kept(monkeypatch, function, *inputs) == 12 * x.shape[2] * 2, name
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_maps_have_gradients_outside(data, backend):
+    x, y = data
+    leaf = x.clone().requires_grad_()
+    for function in (vmap(dtw), vmap(vmap(lambda a, b: dtw(a, b, cost="euclidean")))):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend=backend, fullgraph=True)
+        expected = function(leaf, y)
+        torch.testing.assert_close(compiled(x, y), expected.detach())
+        gradients = [torch.autograd.grad(value.sum(), leaf)[0] for value in (compiled(leaf, y), expected)]
+        torch.testing.assert_close(*gradients)
+    torch._dynamo.reset()
 
 
 def test_gradients_are_those_of_autograd(function, data):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from .._costs import KERNEL_COSTS
-from .._internals import has_tangents
+from .._internals import has_tangents, requires_gradient
 from .batching import folds_batches, is_tensor
 from .derivatives import steps_of_spans
 
@@ -28,9 +28,10 @@ class Path(NamedTuple):
 
 def value_and_spans(op, tensors, inputs):
     """`op(*inputs)`, which begin with so many `tensors` and end with whether to save, with all derivatives of the value."""
-    *fixed, _ = (value.detach() if is_tensor(value) else value for value in inputs)
-    if not (torch.is_grad_enabled() or has_tangents()):
+    is_wanted = torch.is_grad_enabled() and any(map(requires_gradient, filter(is_tensor, inputs)))
+    if not (is_wanted or has_tangents()):
         return BestPath.apply(op, *inputs)
+    *fixed, _ = (value.detach() if is_tensor(value) else value for value in inputs)
     value, spans = BestPath.apply(op, *fixed, True)
     path = Path(value, spans, *inputs[tensors : tensors + 2])
     cost = inputs[-2] if tensors == 2 else None

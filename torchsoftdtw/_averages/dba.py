@@ -27,7 +27,7 @@ class Update:
         for block in self._objective.blocks:
             of_pairs, spans = measure.forward(average, series, block.pairs, save=True)
             first, last = spans.long().unbind(2)  # (count, L)
-            start = (block.pairs.y_index * self._row_of).long().unsqueeze(1)
+            start = block.pairs.y_index.long().unsqueeze(1) * self._row_of
             matched = self._sums[start + last + 1] - self._sums[start + first]
             weight = block.weight.unsqueeze(1)
             value = value + block.sums(block.weight * of_pairs)

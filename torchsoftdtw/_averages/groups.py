@@ -43,14 +43,17 @@ class Groups:
         self._x_index, self._y_index = labels.int(), order.int()
         self._starts = torch.searchsorted(labels, torch.arange(count + 1, device=device))
         self._weight = weights[order]
-        (whole,) = self.blocks(of_all)
-        total = whole.sums(self._weight)
+        self._whole = self._block(0, of_all)
+        total = self._whole.sums(self._weight)
         self.have_weight = total > 0  # (G,)
         self._weight = self._weight / total[labels]
+        self._whole = self._whole._replace(weight=self._weight)
 
     def blocks(self, most):
         """Blocks of at most so many pairs."""
         of_all = len(self._x_index)
+        if most >= of_all:
+            return [self._whole]
         return [self._block(first, min(first + most, of_all)) for first in range(0, of_all, most)]
 
     def members(self, group):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-from .steps import History, Watch, where
+from .steps import History, Watch
 
 MEMORY = 10  # pairs of a step and the change of the gradient along it
 DECREASE, CURVATURE = 1e-4, 0.9  # of the Wolfe conditions
@@ -19,12 +19,12 @@ TRIALS = 20  # of a line search
 
 class Point(NamedTuple):
     place: torch.Tensor  # (G, n) float64
-    value: torch.Tensor  # (G,)
+    value: torch.Tensor  # (G, 1)
     gradient: torch.Tensor  # (G, n)
 
 
 class Search(NamedTuple):
-    """A line search: step sizes between `low`, which is too short, and `high`, which is too long, or inf; all (G,)."""
+    """A line search: step sizes between `low`, which is too short, and `high`, which is too long, or inf; all (G, 1)."""
 
     size: torch.Tensor
     low: torch.Tensor
@@ -35,8 +35,8 @@ class Search(NamedTuple):
 
     @classmethod
     def begin(cls, value, slope):
-        zero = torch.zeros_like(value)
-        return cls(zero + 1, zero, zero + torch.inf, value, slope, zero)
+        one, zero = torch.ones_like(value), torch.zeros_like(value)
+        return cls(one, zero, one / zero, value, slope, zero)
 
     def after(self, value, slope, too_long):
         """The next one to try, after one that was too long, or else too short."""
@@ -67,40 +67,39 @@ def minimise(evaluate, start, max_iter, tol, noise, first_size=None):
 
     def at(place):
         value, gradient = evaluate(place.view(shape))
-        return Point(place, value, gradient.double().flatten(1))
+        return Point(place, value.unsqueeze(1), gradient.double().flatten(1))
 
     now = at(start.double().flatten(1))
-    memory = now.place.new_zeros((len(now.place), 2 * MEMORY, now.place.shape[1]))
+    memory = now.place.new_zeros((shape[0], 2 * MEMORY, now.place.shape[1]))
     count = torch.zeros_like(now.value)
-    history, watch = History(now.value, max_iter), Watch()
+    history, watch = History(now.value.squeeze(1), max_iter), Watch()
     if first_size is None:
-        first_size = (0.5 * now.value.abs() / _dot(now.gradient, now.gradient)).unsqueeze(1)
+        first_size = 0.5 * now.value.abs() / _dot(now.gradient, now.gradient)
     direction = -first_size * now.gradient
     slope = _dot(direction, now.gradient)
-    search = Search.begin(now.value, slope)
+    search = begun = Search.begin(now.value, slope)
     done = ~(now.value.isfinite() & (slope < 0)) | (count >= max_iter)
     while not watch.all_done(done):
-        trial = at(now.place + search.size.unsqueeze(1) * direction)
+        trial = at(now.place + search.size * direction)
         its_slope = _dot(trial.gradient, direction)
         most = now.value + DECREASE * search.size * slope + noise * now.value.abs()
         too_long = ~(trial.value <= most)  # so is a NaN
         tired = search.trials >= TRIALS
-        is_step = ~done & ~too_long & (tired | (its_slope >= CURVATURE * slope))
-        done = done | (tired & too_long)
+        is_step = ~(done | too_long) & (tired | (its_slope >= CURVATURE * slope))
+        little = now.value - trial.value <= tol * torch.maximum(now.value.abs(), trial.value.abs())
+        done = done | (tired & too_long) | (is_step & little)
 
         memory = _remember(memory, trial.place - now.place, trial.gradient - now.gradient, is_step)
-        little = now.value - trial.value <= tol * torch.maximum(now.value.abs(), trial.value.abs())
-        now = Point(*(where(is_step, new, old) for new, old in zip(trial, now, strict=True)))
+        now = Point(*(torch.where(is_step, new, old) for new, old in zip(trial, now, strict=True)))
         count = count + is_step
-        history.put(count, now.value)
-        done = done | (is_step & little) | (count >= max_iter)
+        history.put(count.squeeze(1), now.value.squeeze(1))
 
-        direction = where(is_step, _direction(memory, now.gradient), direction)
-        slope = _dot(direction, now.gradient)
-        done = done | ~(slope < 0)
-        begun = Search.begin(now.value, slope)
+        direction = torch.where(is_step, _direction(memory, now.gradient), direction)
         further = search.after(trial.value, its_slope, too_long)
+        slope = _dot(direction, now.gradient)
+        begun = begun._replace(value=now.value, slope=slope)
         search = Search(*(torch.where(is_step, new, old) for new, old in zip(begun, further, strict=True)))
+        done = done | (count >= max_iter) | ~(slope < 0)
     return now.place.view(shape), history.until(count)
 
 
@@ -109,7 +108,7 @@ def _remember(memory, step, change, is_step):
     a step along which the gradient has grown."""
     steps, changes = memory.chunk(2, 1)
     newer = torch.cat([steps[:, 1:], step.unsqueeze(1), changes[:, 1:], change.unsqueeze(1)], 1)
-    return where(is_step & (_dot(step, change) > 0), newer, memory)
+    return torch.where((is_step & (_dot(step, change) > 0)).unsqueeze(2), newer, memory)
 
 
 def _direction(memory, gradient):
@@ -117,15 +116,15 @@ def _direction(memory, gradient):
     m = memory.shape[1] // 2
     products = memory @ torch.cat([memory, gradient.unsqueeze(1)], 1).mT  # (G, 2 m, 2 m + 1)
     of_both, of_changes = products[:, :m, m:-1], products[:, m:, m:-1]
-    diagonal = of_both.diagonal(dim1=1, dim2=2)
-    scale = (diagonal[:, -1] / of_changes[:, -1, -1]).view(-1, 1, 1)
-    triangle = of_both.triu() + torch.diag_embed((diagonal == 0).to(of_both))
+    diagonal = of_both.diagonal(dim1=1, dim2=2).unsqueeze(2)
+    scale = diagonal[:, -1:] / of_changes[:, -1:, -1:]
+    triangle = of_both.triu() + torch.diag_embed((diagonal == 0).squeeze(2).to(of_both))
     along_steps, along_changes = products[:, :m, -1:], scale * products[:, m:, -1:]
     u = torch.linalg.solve_triangular(triangle, along_steps, upper=True)
-    right = diagonal.unsqueeze(2) * u + scale * (of_changes @ u) - along_changes
+    right = diagonal * u + scale * (of_changes @ u) - along_changes
     factors = torch.cat([torch.linalg.solve_triangular(triangle.mT, right, upper=False), -scale * u], 1)
     return -(scale.squeeze(2) * gradient + (memory.mT @ factors).squeeze(2))
 
 
 def _dot(a, b):
-    return (a * b).sum(1)
+    return (a * b).sum(1, keepdim=True)

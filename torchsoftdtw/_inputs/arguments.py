@@ -148,6 +148,11 @@ def flag(name, value):
     return value
 
 
+def check_progress(progress):
+    if progress is not None and progress is not False:
+        raise ValueError(f"progress: expected None or False, got {progress!r}")
+
+
 def check_ends(open_ends, bandwidth):
     """Raise for open ends beside a band: a band is laid around the corners, which open ends leave open."""
     if flag("open_ends", open_ends) and bandwidth is not None:

@@ -20,7 +20,7 @@ OTHER_NAMES = {
     "cosine_similarity": "cosine",
 }
 MANY_DIMS = 8  # that a series of one vector has where its steps may have been meant
-_said = set()
+_said: set[str] = set()
 
 
 def of_cost(name, names):

@@ -1,12 +1,14 @@
 """Calls like an earlier one, whose checks need not be made again: they take as long as a small problem."""
 
+from typing import Any
+
 import torch
 
 from .arguments import wants_gradient
 
 MOST = 1024
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-known = {}  # signature -> the SeriesCall
+known: dict[tuple, Any] = {}  # signature -> the SeriesCall
 
 
 def signature(x, y, gamma, warp_penalty, cost, kernel):

@@ -53,6 +53,15 @@ def extend(matrix, options):
     return costs.expand(batch, -1, -1), options._replace(**longer)
 
 
+def inside(alignment, options):
+    """The part (B, N, M) of an alignment of what `extend` answers that belongs to the series."""
+    own = alignment[:, 1:-1, 1:-1]
+    if options.x_lengths is None:
+        return own
+    row = torch.arange(1, own.shape[1] + 1, device=own.device).view(1, -1, 1)
+    return own.masked_fill(row > (options.x_lengths - 2).view(-1, 1, 1), 0)  # beyond is the lower row of wildcards
+
+
 def _fill(costs, where, number):
     if isinstance(number, torch.Tensor):
         return torch.where(where, number.to(costs.dtype), costs)

@@ -33,20 +33,20 @@ class Plan(NamedTuple):
 
 
 def select_kernel(
-    n,
-    m=None,
+    n: int,
+    m: int | None = None,
     *,
-    batch=1,
-    dim=1,
-    dtype=torch.float32,
-    device="cuda",
-    gradient=False,
-    cost="sqeuclidean",
-    bandwidth=None,
-    warp_penalty=0.0,
-    kernel="auto",
-    specialization=False,
-):
+    batch: int = 1,
+    dim: int = 1,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | int = "cuda",
+    gradient: bool = False,
+    cost: str = "sqeuclidean",
+    bandwidth: int | None = None,
+    warp_penalty: float = 0.0,
+    kernel: str = "auto",
+    specialization: bool = False,
+) -> str:
     """Name the kernel that a call runs, without running it.
 
     Args:

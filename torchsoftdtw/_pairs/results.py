@@ -65,9 +65,8 @@ def _at_path(path, shape, dtype, count, problem, is_over):
         except OSError as error:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-            raise OSError(
-                error.errno, f"out: {os.strerror(error.errno)}: {tuple(shape)} in {name} do not fit", path
-            ) from error
+            reason = f"out: {os.strerror(error.errno)}, for {tuple(shape)} in {name}"
+            raise OSError(error.errno, reason, path) from error
 
     marks = open_journal(path + SUFFIX, path, problem(), count, prepare, is_over)
     mapped = np.lib.format.open_memmap(path, "r+")

@@ -34,7 +34,7 @@ class Copies:
         return arrived
 
     def mark(self):
-        """What is_there() and have_arrived() take: all copies so far."""
+        """What wait() and let_compute_wait() take: the copies so far."""
         return self.stream.record_event()
 
     def let_compute_wait(self, mark):

@@ -1,0 +1,45 @@
+"""Public names have types, which mypy checks against their code and against what uses them."""
+
+import importlib.util
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torchsoftdtw
+
+ROOT = Path(__file__).parents[2]
+UNTYPED = {"cdist"}  # so far
+
+
+def signatures():
+    """Every public function, and what a public class defines of its own that can be called."""
+    for name in sorted(set(torchsoftdtw.__all__) - UNTYPED):
+        public = getattr(torchsoftdtw, name)
+        if not inspect.isclass(public):
+            yield name, public
+        elif not issubclass(public, tuple):
+            yield f"{name}.__init__", public.__init__
+            yield f"{name}.forward", public.forward
+
+
+def test_every_argument_and_answer_has_a_type():
+    found = dict(signatures())
+    assert len(found) >= 9 + 2 * 3
+    for name, function in found.items():
+        signature = inspect.signature(function)
+        untyped = [p.name for p in signature.parameters.values() if p.name != "self" and p.annotation is p.empty]
+        assert not untyped and signature.return_annotation is not signature.empty, (name, untyped)
+
+
+def test_the_package_tells_that_it_has_types():
+    assert (Path(torchsoftdtw.__file__).parent / "py.typed").exists()
+
+
+def test_mypy_agrees():
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("needs mypy")
+    done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

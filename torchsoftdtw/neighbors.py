@@ -1,0 +1,121 @@
+"""The nearest series of a set."""
+
+import operator
+
+import torch
+
+from ._inputs import arguments, kinds, per_pair, sets
+from ._pairs import task as tasks
+from ._pairs.bar import Bar
+from ._pairs.journal import Marks
+from ._pairs.queue import Queue
+from ._pairs.stream import computed, copies_between
+
+
+def nearest(
+    x,
+    y,
+    k,
+    *,
+    distance="dtw",
+    gamma=1.0,
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
+    kernel="auto",
+    device=None,
+    progress=None,
+):
+    """The k series of y that are nearest to each series of x.
+
+    All distances are computed, as `cdist` does, but only the k smallest of each series are kept: the matrix of all of them
+    is never in memory. The sets may be memory maps, or lie on the CPU while a GPU computes.
+
+    Args:
+        x: (P, N, D), or any other form of a set that `cdist` takes.
+        y: (Q, M, D) likewise. None: x itself, where no series counts as its own neighbour; an equal one does.
+        k: how many, from 1 to Q; to P - 1 where y is None.
+        distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel: as in `cdist`.
+        device: where to compute, as in `cdist`.
+        progress: None or False, as in `cdist`.
+
+    Returns:
+        (indices, distances): (P, k) int64 positions in y, and their distances, from the nearest on; of equal distances the
+        one with the lower position first, NaN last. On the device of x, or NumPy arrays where x is one. There is no
+        gradient: where one is needed, compute these pairs again (`dtw(x, y[indices[:, 0]])`).
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part; or a gradient is asked for.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[[0.0], [1.0], [2.0]], [[0.0], [0.0], [2.0]], [[5.0], [5.0], [5.0]]])
+        >>> indices, distances = nearest(x, None, 1)
+        >>> indices.tolist(), distances.tolist()
+        ([[1], [0], [0]], [[1.0], [1.0], [50.0]])
+    """
+    task, is_array = tasks.of_sets(
+        x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel
+    )
+    k = _count(k, task.shape[1] - task.is_half)
+    device = sets.device_to_compute_on(device, task.x)
+    arguments.check_progress(progress)
+    if arguments.wants_gradient(task.x, task.y):
+        raise RuntimeError(
+            "nearest: a gradient is asked for, and there is none; call it under torch.no_grad(), or with x.detach() and "
+            "y.detach()"
+        )
+    indices, distances = (each.to(task.x.device) for each in _nearest(task, k, device, progress is False))
+    return (indices.numpy(), distances.numpy()) if is_array else (indices, distances)
+
+
+def _count(k, most):
+    if not per_pair.is_integer(k):
+        raise TypeError(f"k: expected an integer, got {kinds.describe(k)}")
+    if not 1 <= k <= most:
+        raise ValueError(f"k: expected an integer from 1 to {most}, the number of series to choose from, got {k}")
+    return operator.index(k)
+
+
+@torch.no_grad()
+def _nearest(task, k, device, is_silent):
+    blocks = task.blocks(device)
+    kept = {}
+    queue = Queue(Marks(len(blocks)))
+    bar = Bar("nearest", len(blocks), 0, is_silent)
+    try:
+        for number, values in computed(task, blocks, queue, device, copies_between(device, task.x.device)):
+            block = blocks[number]
+            candidates = _candidates(values, block.left, block.is_triangle)
+            kept[block.top] = _smallest(k, *kept.get(block.top, ()), *candidates)
+            if task.is_half and not block.is_triangle:  # which has the pairs of the other series as well
+                candidates = _candidates(values.T, block.top)
+                kept[block.left] = _smallest(k, *kept.get(block.left, ()), *candidates)
+            queue.finish([number])
+            bar.update(queue.count_finished)
+    finally:
+        bar.close()
+    nothing = torch.empty((0, k), dtype=torch.int64, device=device), torch.empty((0, k), dtype=task.dtype, device=device)
+    indices, distances = zip(nothing, *(kept[top] for top in sorted(kept)), strict=True)
+    return torch.cat(indices), torch.cat(distances)
+
+
+def _candidates(values, first, without_self=False):
+    """(indices, distances) of all series of a block, the first of which has the position `first`."""
+    rows, columns = values.shape
+    at = torch.arange(columns - without_self, device=values.device).expand(rows, -1)
+    if without_self:
+        at = at + (at >= torch.arange(rows, device=values.device).unsqueeze(1))
+    return first + at, values.gather(1, at)
+
+
+def _smallest(k, *parts):
+    """(indices, distances) of the k smallest of parts (indices, distances, ...), whose indices grow from part to part."""
+    indices, distances = torch.cat(parts[::2], 1), torch.cat(parts[1::2], 1)
+    order = distances.sort(dim=1, stable=True)[1][:, :k]  # topk has no order among equals
+    return indices.gather(1, order), distances.gather(1, order)

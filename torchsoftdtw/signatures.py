@@ -1,0 +1,43 @@
+"""The types of what functions and modules take and answer."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+Series: TypeAlias = torch.Tensor | PackedSequence
+Cost: TypeAlias = (
+    Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
+    | Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+)
+Lengths: TypeAlias = Sequence[int] | torch.Tensor | None
+Bandwidth: TypeAlias = int | Sequence[int] | torch.Tensor | None
+Numbers: TypeAlias = float | Sequence[float] | torch.Tensor  # one for all pairs, or one per pair
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+Kind: TypeAlias = Literal["soft", "sharp", "mean"]
+
+
+class DTWPath(NamedTuple):
+    """What `dtw_path` and `dtw_path_from_cost` answer.
+
+    Attributes:
+        value: (B,) hard DTW, or 0-d for a pair without a batch.
+        paths: a (K, 2) int64 tensor for every pair, or the tensor alone for a pair without a batch: pairs (i, j) counted
+            from 0, first to last.
+    """
+
+    value: torch.Tensor
+    paths: list[torch.Tensor] | torch.Tensor
+
+
+class SoftAlignment(NamedTuple):
+    """What `soft_dtw_alignment` answers.
+
+    Attributes:
+        value: (B,) soft-DTW, or 0-d for a pair without a batch.
+        alignment: (B, N, M), or (N, M): how likely it is that row i and column j are matched.
+    """
+
+    value: torch.Tensor
+    alignment: torch.Tensor
