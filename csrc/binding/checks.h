@@ -51,8 +51,11 @@ const N* per_pair(const OptionalTensor* tensor, int64_t count, const Tensor& lik
   STD_TORCH_CHECK(
       numbers.dim() == 1 && numbers.size(0) == count && numbers.scalar_type() == kType && numbers.is_contiguous() &&
           numbers.device() == like.device(),
-      name, ": expected a contiguous ", kIsIndex ? "int32" : kIsWhole ? "int64" : "float64", " tensor of shape (", count,
-      ",) on the device of the series");
+      name, ": expected a contiguous ",
+      kIsIndex   ? "int32"
+      : kIsWhole ? "int64"
+                 : "float64",
+      " tensor of shape (", count, ",) on the device of the series");
   return numbers.const_data_ptr<N>();
 }
 
@@ -88,17 +91,6 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   problem.warp_penalties = per_pair<double>(options.warp_penalties, problem.batch, like, "warp_penalties");
 }
 
-// What holds of series however a kernel wants them arranged.
-inline void check_series(const Tensor& x, const Tensor& y, const Options& options) {
-  STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
-  STD_TORCH_CHECK(
-      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2),
-      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
-      y.size(2), ")");
-  STD_TORCH_CHECK(
-      x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
-}
-
 // Series as a kernel wants them arranged: their vectors may have zeros behind them.
 template <typename T>
 void set_series(Problem<T>& problem, const Tensor& x, const Tensor& y) {
@@ -107,9 +99,16 @@ void set_series(Problem<T>& problem, const Tensor& x, const Tensor& y) {
   problem.dim = x.size(2);
 }
 
-// Of series that check_series has passed.
+// However a kernel wants the series arranged.
 template <typename T>
 Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
+  STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
+  STD_TORCH_CHECK(
+      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2),
+      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
+      y.size(2), ")");
+  STD_TORCH_CHECK(
+      x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
   Problem<T> problem;
   problem.cost = cost;
   problem.batch = options.batch_of(x);
@@ -141,12 +140,18 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
 enum class Order { kDimensionMajor, kVectors, kFours };
 enum class Pass { kForward, kBackward };
 
-// The gradients of (B, L, D) series, a `batch` of them, uninitialised or zero.
-inline Tensor new_series_gradient(const Tensor& series, int64_t batch, Order order, bool zero_filled) {
+// The gradients of (B, L, D) series, a `batch` of them, uninitialised or zero, and `view` of them; none where none is needed.
+template <typename T>
+Tensor new_series_gradient(
+    bool is_needed, const Tensor& series, int64_t batch, Order order, bool zero_filled, View<T>& view) {
+  if (!is_needed) return new_vector(series, 0);
   const int64_t length = series.size(1), dim = series.size(2);
-  if (order == Order::kVectors) return new_table(series, batch, length, dim, zero_filled);
-  if (zero_filled) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
-  return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
+  const Tensor gradient = order == Order::kVectors ? new_table(series, batch, length, dim, zero_filled)
+                          : zero_filled
+                              ? torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2)
+                              : new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
+  view = mutable_view<T>(gradient);
+  return gradient;
 }
 
 // What a backward pass is given for every pair.

@@ -74,7 +74,6 @@ struct EntryPoints {
       using T = decltype(zero);
       const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
                                warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
-      check_series(x, y, options);
       auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
       const Call call = call_of(problem, save);
       const Plan plan = Backend::plan(call, kernel, rows_per_thread, x.get_device_index());
@@ -94,7 +93,6 @@ struct EntryPoints {
       using T = decltype(zero);
       const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
                                warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
-      check_series(x, y, options);
       auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
       const Call call = call_of(problem, true);
       const Plan plan = plan_of(saved, x);
@@ -103,12 +101,11 @@ struct EntryPoints {
       set_series(problem, x_view, y_view);
       Gradient<T> gradient;
       const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
-      Tensor grad_x =
-          need_x ? new_series_gradient(x, problem.batch, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
-      Tensor grad_y =
-          need_y ? new_series_gradient(y, problem.batch, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
-      if (need_x) gradient.x = mutable_view<T>(grad_x);
-      if (need_y) gradient.y = mutable_view<T>(grad_y);
+      const auto new_gradient = [&](bool is_needed, const Tensor& series, bool adds_up, View<T>& view) {
+        return new_series_gradient(is_needed, series, problem.batch, order, problem.ragged() || adds_up, view);
+      };
+      Tensor grad_x = new_gradient(need_x, x, x_adds_up, gradient.x),
+             grad_y = new_gradient(need_y, y, y_adds_up, gradient.y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);
       if (order == Order::kDimensionMajor && Backend::gradient_order(call, plan) == Order::kVectors) {
         if (need_x) grad_x = torch::stable::contiguous(grad_x);

@@ -58,10 +58,9 @@ struct HardEntryPoints {
       using T = decltype(zero);
       const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, kNoGamma,
                                warp_penalty, nullptr,   &warp_penalties, &x_index,  &y_index};
-      check_series(x, y, options);
-      const Cost kind = cost_from_name(cost);
-      const Tensor x_view = Backend::arrange(x, kind), y_view = Backend::arrange(y, kind);
-      auto problem = problem_from_series<T>(x_view, y_view, kind, options);
+      auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
+      const Tensor x_view = Backend::arrange(x, problem.cost), y_view = Backend::arrange(y, problem.cost);
+      set_series(problem, x_view, y_view);
       problem.scale = 1;
       return run_forward(problem, open_ends, save, x);
     });
@@ -74,15 +73,11 @@ struct HardEntryPoints {
       using T = decltype(zero);
       const OptionalTensor none;
       const Options options = {x_lengths, y_lengths, none, -1, kNoGamma, 0.0, nullptr, nullptr, &x_index, &y_index};
-      check_series(x, y, options);
       const auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
       HardGradient<T> gradient;
-      const Tensor grad_x =
-          need_x ? new_series_gradient(x, problem.batch, Order::kDimensionMajor, false) : new_vector(x, 0);
-      const Tensor grad_y =
-          need_y ? new_series_gradient(y, problem.batch, Order::kDimensionMajor, false) : new_vector(y, 0);
-      if (need_x) gradient.x = mutable_view<T>(grad_x);
-      if (need_y) gradient.y = mutable_view<T>(grad_y);
+      constexpr Order kOrder = Order::kDimensionMajor;
+      const Tensor grad_x = new_series_gradient(need_x, x, problem.batch, kOrder, false, gradient.x);
+      const Tensor grad_y = new_series_gradient(need_y, y, problem.batch, kOrder, false, gradient.y);
       run_backward(problem, gradient, grad_value, value, spans, x);
       return {grad_x, grad_y};
     });

@@ -57,6 +57,12 @@ Shuffle<T, I...> shuffle_of(std::integer_sequence<int, I...>);
 template <typename T>
 using Neighbour = decltype(shuffle_of<T>(std::make_integer_sequence<int, kWidth<T>>()));
 
+// The nearest whole number, if |t| is far below the rounder.
+template <typename T>
+SOFTDTW_INLINE Vec<T> nearest_whole(Vec<T> t) {
+  return (t + Whole<T>::rounder) - Whole<T>::rounder;
+}
+
 #if SOFTDTW_VECTOR_BYTES == 64
 
 SOFTDTW_INLINE Vec<float> minimum(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm512_min_ps((__m512)a, (__m512)b); }
@@ -105,8 +111,7 @@ SOFTDTW_INLINE Vec<double> times_power(Vec<double> a, Vec<double> n) { return ti
 template <typename T>
 SOFTDTW_INLINE Vec<T> fraction_of(Vec<T> t) {
   const Vec<T> limit = splat<T>(Whole<T>::rounder / 4);
-  const Vec<T> whole = (t + Whole<T>::rounder) - Whole<T>::rounder;
-  return (t < limit) & (t > -limit) ? t - whole : t - t;
+  return (t < limit) & (t > -limit) ? t - nearest_whole<T>(t) : t - t;
 }
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return fraction_of<float>(t); }
 SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return fraction_of<double>(t); }
@@ -122,12 +127,6 @@ SOFTDTW_INLINE T lowest(Vec<T> v) {
 }
 
 #endif
-
-// The nearest whole number, if |t| is far below the rounder.
-template <typename T>
-SOFTDTW_INLINE Vec<T> nearest_whole(Vec<T> t) {
-  return (t + Whole<T>::rounder) - Whole<T>::rounder;
-}
 
 template <typename V>
 SOFTDTW_INLINE V maximum(V a, V b) {

@@ -43,10 +43,7 @@ class FewTile {
   // `column(t, i)`: the i-th four numbers of one.
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k) costs[k][t] = 0;
+    for_each_cell<S>([&](int k, int t) { costs[k][t] = 0; });
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
       if (i > 0 && 4 * i >= columns.dim) continue;
@@ -58,10 +55,7 @@ class FewTile {
       }
     }
     reach = 0;
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k) reach = greater(reach, costs[k][t]);
+    for_each_cell<S>([&](int k, int t) { reach = greater(reach, costs[k][t]); });
   }
 };
 

@@ -8,26 +8,37 @@
 
 namespace softdtw {
 
-// Squared differences of float32 series of one dimension: a multiplication and an addition at once.
-template <class S>
-struct HardUnivariateTile : UnivariateTile<S> {
+// A step of a tile that has its costs at hand. Of squared differences in one dimension a multiplication and an addition are one.
+template <class Tile>
+struct HardColumn {
+  const Tile& tile;
+  const int t;
+
+  template <typename T>
+  __device__ __forceinline__ T add(int k, T best) const {
+    if constexpr (Tile::kUnivariate)
+      return DeviceMath<T>::fma(tile.difference(k, t), tile.difference(k, t), best);
+    else
+      return best + tile.cost(k, t);
+  }
+};
+
+// A tile of tile.cuh.
+template <template <class> class Tile, class S>
+struct HardTile : Tile<S> {
   using Shape = S;
   using T = typename S::Scalar;
   struct Memory {};
-  struct Column {
-    const HardUnivariateTile& tile;
-    const int t;
-    __device__ __forceinline__ T add(int k, T best) const {
-      const T difference = tile.difference(k, t);
-      return DeviceMath<T>::fma(difference, difference, best);
-    }
-  };
 
-  __device__ HardUnivariateTile(
+  __device__ HardTile(
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
-      : UnivariateTile<S>(problem, extent, strip, pair, lane) {}
-  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
+      : Tile<S>(problem, extent, strip, pair, lane) {}
+  __device__ __forceinline__ HardColumn<HardTile> costs_of(int t) const { return {*this, t}; }
 };
+template <class S>
+using HardUnivariateTile = HardTile<UnivariateTile, S>;
+template <class S>
+using HardDenseTile = HardTile<DenseTile, S>;
 
 // Squared Euclidean costs of up to 4 kFours dimensions in float32: rows in registers, and in shared memory the columns that the
 // warp's lanes are at.
@@ -99,24 +110,6 @@ struct HardFewDimsTile {
         d < dim ? vector[d * stride] : 0, d + 1 < dim ? vector[(d + 1) * stride] : 0,
         d + 2 < dim ? vector[(d + 2) * stride] : 0, d + 3 < dim ? vector[(d + 3) * stride] : 0};
   }
-};
-
-// Other costs, all of a tile at once.
-template <class S>
-struct HardDenseTile : DenseTile<S> {
-  using Shape = S;
-  using T = typename S::Scalar;
-  struct Memory {};
-  struct Column {
-    const HardDenseTile& tile;
-    const int t;
-    __device__ __forceinline__ T add(int k, T best) const { return best + tile.cost(k, t); }
-  };
-
-  __device__ HardDenseTile(
-      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
-      : DenseTile<S>(problem, extent, strip, pair, lane) {}
-  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
 };
 
 }  // namespace softdtw

@@ -32,6 +32,15 @@ struct Place {
   }
 };
 
+// Calls f(k, t) for the cells of a tile, as constants.
+template <class S, class F>
+__device__ __forceinline__ void for_each_cell(F&& f) {
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) f(k, t);
+}
+
 // One coordinate of the kRows rows of x and the kSteps columns of y that a lane's tile meets. Rows and columns past the
 // pair's end repeat its last ones: such cells hold finite numbers that no result depends on, and padding is never read.
 template <class S>
@@ -102,19 +111,13 @@ __device__ __forceinline__ typename S::Scalar load_costs(
     }
     return largest;
   }
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) costs[k][t] = T(0);
+  for_each_cell<S>([&](int k, int t) { costs[k][t] = T(0); });
   const SeriesTile<S> series(problem, extent, place, pair);
   T bound = 0;
   using Types = Costs<DeviceMath<T>>;
   with_sum<Types>(problem.cost, [&](auto type) {
     series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.share(rows[k] - columns[t], costs[k][t]);
+      for_each_cell<S>([&](int k, int t) { costs[k][t] = type.share(rows[k] - columns[t], costs[k][t]); });
       T row = 0, column = 0;
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
@@ -124,10 +127,7 @@ __device__ __forceinline__ typename S::Scalar load_costs(
     });
   });
   with_cost<Types>(problem.cost, [&](auto type) {
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.finish(costs[k][t]);
+    for_each_cell<S>([&](int k, int t) { costs[k][t] = type.finish(costs[k][t]); });
     bound = type.finish(bound);
   });
   return bound;

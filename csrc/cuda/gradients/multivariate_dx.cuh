@@ -113,8 +113,7 @@ class RowGradients : public StripGradient<kFew> {
       const Factor right[2] = {Factor(columns[h][0][0]), Factor(columns[h][1][0])};
       multiply_add_apart(terms, left[h], right);
     }
-#pragma unroll
-    for (int j = 0; j < 4; ++j) held[0][j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+    Base::add_terms(terms, held[0]);
   }
   __device__ __forceinline__ void finish_held(int row, float sum, float first, float second) const {
 #pragma unroll
@@ -133,12 +132,7 @@ class RowGradients : public StripGradient<kFew> {
       const int own_dim = first_dim + 2 * member;
       float* const out = dx.data + own_row * dx.row_stride + own_dim;
       const auto for_each_sum = [&](auto&& f) {
-#pragma unroll
-        for (int i = 0; i < kEights; ++i)
-#pragma unroll
-          for (int j = 0; j < 4; ++j)
-            if (own_row + j / 2 * 8 < x.count && own_dim + 8 * i + j % 2 < x.dim)
-              f(i, j, (out + j / 2 * 8 * dx.row_stride)[8 * i + j % 2]);
+        Base::template for_each_sum<kEights>(out, dx.row_stride, x.count - own_row, own_dim, f);
       };
       Sums sums[kEights] = {}, before[kEights];
       for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });

@@ -126,12 +126,7 @@ class ColumnGradients : public StripGradient<kFew> {
     float* const out = dy.data + column * dy.row_stride + own_dim;
     const float* const own[2] = {y.at(column) + own_dim, y.at(column + 8) + own_dim};
     const auto for_each_sum = [&](auto&& f) {
-#pragma unroll
-      for (int i = 0; i < kOwnEights; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (column + j / 2 * 8 < y.count && own_dim + 8 * i + j % 2 < x.dim)
-            f(i, j, (out + j / 2 * 8 * dy.row_stride)[8 * i + j % 2]);
+      Base::template for_each_sum<kOwnEights>(out, dy.row_stride, y.count - column, own_dim, f);
     };
     Sums before[kOwnEights], moved[kOwnEights], sums[kOwnEights] = {};
     for_each_sum([&](int i, int j, float& sum) {
@@ -150,8 +145,7 @@ class ColumnGradients : public StripGradient<kFew> {
           multiply_add_apart(terms, left, right);
         });
       }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) sums[0][j] = ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+      Base::add_terms(terms, sums[0]);
     } else {
       float from[kOwnEights] = {};
       Base::load(origin, first_dim, from, from);

@@ -53,6 +53,20 @@ struct StripGradient : StripOfSeries {
       values[i] = d < x.dim ? __ldg(vector + d) - from[i] : 0.0f;
     }
   }
+  // Calls f(i, j, number) for the lane's sums in memory, from `out` on, of vectors 0 and 8 from it on and dimensions own_dim + 8 i
+  // and the next one, as far as there are such.
+  template <int kEights, class F>
+  __device__ __forceinline__ void for_each_sum(float* out, int64_t stride, int vectors, int own_dim, F&& f) const {
+#pragma unroll
+    for (int i = 0; i < kEights; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (j / 2 * 8 < vectors && own_dim + 8 * i + j % 2 < x.dim) f(i, j, (out + j / 2 * 8 * stride)[8 * i + j % 2]);
+  }
+  __device__ __forceinline__ static void add_terms(const Sums (&terms)[4], Sums& sums) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) sums[j] += ((terms[3][j] + terms[2][j]) + terms[1][j]) + terms[0][j];
+  }
   // sums[i] += left (upper[i], lower[i]) for the dimensions that there are, two blocks of eight at a time.
   template <int kEights>
   __device__ __forceinline__ void multiply(

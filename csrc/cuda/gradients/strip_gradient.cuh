@@ -54,12 +54,10 @@ __device__ __forceinline__ void store_alignment(
     const Gradient<typename S::Scalar>& gradient, const Extent& extent, int64_t pair, const Place<S>& place,
     typename S::Scalar scale, const typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
   const auto out = gradient.cost.pair(pair);
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-      if (place.row + k < extent.n && place.column + t < extent.m && place.holds(extent, k, t))
-        out.at(place.row + k, place.column + t) = alignment[k][t] * scale;
+  for_each_cell<S>([&](int k, int t) {
+    if (place.row + k < extent.n && place.column + t < extent.m && place.holds(extent, k, t))
+      out.at(place.row + k, place.column + t) = alignment[k][t] * scale;
+  });
 }
 
 // Takes the E of a tile cell by cell, from right to left, and column by column, and leaves the gradients. Univariate: sums
@@ -175,10 +173,7 @@ struct DenseSink {
     if (is_over_cost(problem.cost)) {
       T costs[S::kRows][S::kSteps];
       load_costs(problem, extent, place, pair, costs);
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], costs[k][t]);
+      for_each_cell<S>([&](int k, int t) { alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], costs[k][t]); });
     }
     if (gradient.cost.data != nullptr) {
       // A table of E is scaled where it is multiplied, a gradient of ready-made costs is final.
@@ -206,10 +201,7 @@ struct DenseSink {
   }
   __device__ __forceinline__ void leave_out(const Place<S>& place) {
     if (gradient.cost.data != nullptr) {
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) alignment[k][t] = 0;
+      for_each_cell<S>([&](int k, int t) { alignment[k][t] = 0; });
       return store_alignment(gradient, extent, pair, place, T(1), alignment);
     }
     const int j = columns.entering(lane, place.column);

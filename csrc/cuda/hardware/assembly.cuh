@@ -32,43 +32,31 @@ __device__ __forceinline__ void pin(unsigned& number) { asm volatile("" : "+r"(n
 
 // ---- Approximations in float32. ftz: subnormal operands and results are 0.
 
-// 2^a, to 2 ulp.
-__device__ __forceinline__ float ex2_approx(float a) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
-// log2(a), to 2^-22 in absolute terms near 1 and else in relative ones.
-__device__ __forceinline__ float lg2_approx(float a) {
-  float r;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
-// 1 / a, to 1 ulp.
-__device__ __forceinline__ float rcp_approx(float a) {
-  float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
-// With subnormal numbers; to 2^-23 in relative terms.
-__device__ __forceinline__ float sqrt_approx(float a) {
-  float r;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(r) : "f"(a));
-  return r;
-}
+#define SOFTDTW_UNARY(name, instruction)                \
+  __device__ __forceinline__ float name(float a) {      \
+    float r;                                            \
+    asm(instruction ".f32 %0, %1;" : "=f"(r) : "f"(a)); \
+    return r;                                           \
+  }
+#define SOFTDTW_BINARY(name, instruction)                           \
+  __device__ __forceinline__ float name(float a, float b) {         \
+    float r;                                                        \
+    asm(instruction ".f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); \
+    return r;                                                       \
+  }
+
+SOFTDTW_UNARY(ex2_approx, "ex2.approx.ftz")  // 2^a, to 2 ulp
+SOFTDTW_UNARY(lg2_approx, "lg2.approx.ftz")  // log2(a), to 2^-22 in absolute terms near 1 and else in relative ones
+SOFTDTW_UNARY(rcp_approx, "rcp.approx.ftz")  // 1 / a, to 1 ulp
+SOFTDTW_UNARY(sqrt_approx, "sqrt.approx")    // with subnormal numbers; to 2^-23 in relative terms
 
 // ---- From sm_80 on: NaN if either operand is NaN, unlike fminf and fmaxf.
 
-__device__ __forceinline__ float min_nan(float a, float b) {
-  float r;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
-}
-__device__ __forceinline__ float max_nan(float a, float b) {
-  float r;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
-  return r;
-}
+SOFTDTW_BINARY(min_nan, "min.NaN")
+SOFTDTW_BINARY(max_nan, "max.NaN")
+
+#undef SOFTDTW_UNARY
+#undef SOFTDTW_BINARY
 
 // From sm_80 on, by a whole warp: sum += left right, 16 x 8 and 8 x 8, of which a lane holds what tensor_core.cuh says. Of a
 // factor, bits below TF32's 11 are not looked at; how sums are rounded is left open.

@@ -16,6 +16,13 @@ struct ExtendedState {
   double reference = -floor_of_m<S>();
   bool is_wide = false;
 
+  // What the general sweep works on.
+  __device__ __forceinline__ auto& general() {
+    if constexpr (kWideExists)
+      return wide;
+    else
+      return narrow;
+  }
   __device__ __forceinline__ void start(bool holds_corner) {
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) narrow.at(i) = {nowhere<S>(), T(1)};
@@ -30,10 +37,7 @@ struct ExtendedState {
       softdtw::renew(narrow, reference, lane, top_reference);
   }
   __device__ __forceinline__ void lower(int lane, const ExtendedTop<S>& top) {
-    if constexpr (kWideExists)
-      softdtw::lower(wide, reference, lane, top);
-    else
-      softdtw::lower(narrow, reference, lane, top);
+    softdtw::lower(general(), reference, lane, top);
   }
   // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
   __device__ __forceinline__ bool fits() const {
@@ -61,12 +65,7 @@ struct ExtendedState {
     snapshot.load(memory, lane, floor_of_m<S>());
     is_wide = kWideExists;
 #pragma unroll
-    for (int i = 0; i <= S::kRows; ++i) {
-      if constexpr (kWideExists)
-        wide.at(i) = {snapshot.m[i], snapshot.s[i]};
-      else
-        narrow.at(i) = {snapshot.m[i], snapshot.s[i]};
-    }
+    for (int i = 0; i <= S::kRows; ++i) general().at(i) = {snapshot.m[i], snapshot.s[i]};
     reference = snapshot.reference;
   }
 
@@ -196,10 +195,7 @@ __device__ __forceinline__ void sweep_general(
     sweep_extended<true>(extent, place, lane, top, above, lane_state, cell, column);
     normalise(lane_state);
   };
-  if constexpr (ExtendedState<S>::kWideExists)
-    sweep(state.wide);
-  else
-    sweep(state.narrow);
+  sweep(state.general());
 }
 
 // Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
@@ -209,28 +205,14 @@ __device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
     double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
     Column&& column) {
-  const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
     sweep_extended<false>(
         extent, place, lane, top, above, lane_state,
-        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
+        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
+        column);
   };
   if (plain && sweep_plain<false>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
-}
-
-// The same, whose plain sweep runs ahead (sweep_ahead), with `split cost` and `sum`.
-template <class S, class Visit, class SplitCost, class Sum, class Column>
-__device__ __forceinline__ void sweep_chunk_ahead(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
-    SplitCost&& split_cost, Sum&& sum, Column&& column) {
-  const auto step = [&](int t, auto bottom) { column(t, bottom); };
-  const auto sweep = [&](auto& lane_state) {
-    sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, split_cost, sum, step);
-  };
-  if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
+  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, column);
 }
 
 }  // namespace softdtw

@@ -18,13 +18,4 @@ __device__ __forceinline__ double widen(float a, unsigned rest = 0) {
   return __hiloint2double((bits >> 3) + (static_cast<unsigned>(kBias - 127) << 20), (bits << 29) + rest);
 }
 
-__device__ __forceinline__ double shuffle_up(double a, int width) {
-  return __hiloint2double(
-      __shfl_up_sync(kAllLanes, __double2hiint(a), 1, width), __shfl_up_sync(kAllLanes, __double2loint(a), 1, width));
-}
-__device__ __forceinline__ double shuffle_down(double a, int width) {
-  return __hiloint2double(
-      __shfl_down_sync(kAllLanes, __double2hiint(a), 1, width), __shfl_down_sync(kAllLanes, __double2loint(a), 1, width));
-}
-
 }  // namespace softdtw

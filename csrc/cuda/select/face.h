@@ -28,6 +28,14 @@ Face<float> bidirectional_face();
 Face<float> few_dims_face();
 Face<float> multivariate_face();
 
+#define SOFTDTW_DEFINE_FACE(name)                     \
+  template <typename T>                               \
+  Face<T> name() {                                    \
+    return {saved_bytes<T>, forward<T>, backward<T>}; \
+  }                                                   \
+  template Face<float> name<float>();                 \
+  template Face<double> name<double>();
+
 template <typename T>
 Face<T> face_of(const Plan& plan) {
   if constexpr (sizeof(T) == 4) {

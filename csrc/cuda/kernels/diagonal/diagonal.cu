@@ -202,11 +202,6 @@ cudaError_t backward(
 
 }  // namespace
 
-template <typename T>
-Face<T> diagonal_face() {
-  return {saved_bytes<T>, forward<T>, backward<T>};
-}
-template Face<float> diagonal_face<float>();
-template Face<double> diagonal_face<double>();
+SOFTDTW_DEFINE_FACE(diagonal_face)
 
 }  // namespace softdtw

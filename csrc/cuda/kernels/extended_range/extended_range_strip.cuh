@@ -81,13 +81,18 @@ __device__ void extended_forward_strip(
       if (writes && t == 0) own_edge.references[own_group] = state.reference;
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
-    if constexpr (kIsAhead)
-      sweep_chunk_ahead(
-          recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit,
-          [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
-          [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
-    else
+    if constexpr (kIsAhead) {
+      const bool is_done =
+          plain && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
+            sweep_ahead<kHasFastBits>(
+                lane, top, shift_of<S>(above), entries,
+                [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
+                [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
+          });
+      if (!is_done) sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, column);
+    } else {
       sweep_chunk(recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit, column);
+    }
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));

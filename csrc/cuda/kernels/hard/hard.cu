@@ -66,9 +66,9 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps :
   if (kHasGroups && warp >= most_warps) {
     Progress* const words = tickets.words + pair * groups + turn.group;
     if (warp == most_warps && has_above)
-      rows.carry_edge_in(extent, pair, first, handover.above, words - 1, lane);
+      carry_edge_in(rows, extent, pair, first, handover.above, words - 1, lane);
     else if (warp > most_warps && has_below)
-      rows.carry_edge_out(extent, pair, first + warps - 1, handover.below, words, lane);
+      carry_edge_out(rows, extent, pair, first + warps - 1, handover.below, words, lane);
     return;
   }
   if (warp >= warps) return;

@@ -1,5 +1,6 @@
 // Hard DTW, (9), with costs that other warps compute as matrix products (multivariate_block.cuh). The strips' sweeps are those of
 // hard_strip.cuh, and hand edges to each other through pipelines.
+#include "cuda/costs/hard_tile.cuh"
 #include "cuda/costs/multivariate_tile.cuh"
 #include "cuda/kernels/multivariate/multivariate_block.cuh"
 #include "hard.h"
@@ -14,23 +15,19 @@ using S = MultivariateShape;
 template <class Costs>
 struct HardMultivariateTile : MultivariateTile<Costs, false> {
   using Memory = Costs;
-  struct Column {
-    const HardMultivariateTile& tile;
-    const int t;
-    __device__ __forceinline__ float add(int k, float best) const { return best + tile.cost(k, t); }
-  };
 
   __device__ HardMultivariateTile(
       const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane, Memory& costs)
       : MultivariateTile<Costs, false>(strip, lane, costs) {}
-  __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
+  __device__ __forceinline__ HardColumn<HardMultivariateTile> costs_of(int t) const { return {*this, t}; }
 };
 
 // What multivariate_forward() asks of a kind of DTW.
 template <bool kPath>
-struct HardMultivariateSweep : HardRows<S> {
+struct HardMultivariateSweep {
   using Edge = HardEdge<S>;
   static constexpr bool kTakesSplitCosts = false;
+  HardRows<S> edges;
   bool open_ends;
   float* value;
   StepTable<S> table;

@@ -35,17 +35,18 @@ struct HardRows {
   int64_t length;  // groups of a pair
 
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) { return batch * sizes.groups * sizeof(HardEdge<S>); }
-  __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Pipeline<HardEdge<S>>& pipeline, const Progress* progress,
-      int lane) const {
+  friend __device__ void carry_edge_in(
+      const HardRows& rows, const Extent& extent, int64_t pair, int first, Pipeline<HardEdge<S>>& pipeline,
+      const Progress* progress, int lane) {
     const Strip<S> above(extent, first - 1);
-    const HardEdge<S>* const from = groups + pair * length + above.first_column / S::kSteps;
+    const HardEdge<S>* const from = rows.groups + pair * rows.length + above.first_column / S::kSteps;
     carry_in(pipeline, above.groups(), progress, lane, [&](int group, HardEdge<S>& to) { copy(from[group], to, false); });
   }
-  __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Pipeline<HardEdge<S>>& pipeline, Progress* progress, int lane) const {
+  friend __device__ void carry_edge_out(
+      const HardRows& rows, const Extent& extent, int64_t pair, int last, Pipeline<HardEdge<S>>& pipeline,
+      Progress* progress, int lane) {
     const Strip<S> strip(extent, last);
-    HardEdge<S>* const to = groups + pair * length + strip.first_column / S::kSteps;
+    HardEdge<S>* const to = rows.groups + pair * rows.length + strip.first_column / S::kSteps;
     carry_out(
         pipeline, strip.groups(), progress, lane, [&](const HardEdge<S>& from, int group) { copy(from, to[group], true); });
   }

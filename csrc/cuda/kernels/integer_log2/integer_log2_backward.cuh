@@ -95,7 +95,6 @@ __device__ __forceinline__ bool log2_sweep_back(
   };
   fetch(pair.chunks - 1);
   for (int chunk = pair.chunks - 1; chunk >= 0; --chunk) {
-    const bool enters = may_enter(pair.lanes, chunk);
     State state;
     if constexpr (Pair::kIsWindow) {
       // Before its last chunk a shorter pair has had no numbers.
@@ -103,7 +102,7 @@ __device__ __forceinline__ bool log2_sweep_back(
         flow = Log2Flow<kRows>();
         pair.lost = 0;
       }
-      if (enters && pair.first > 0) pair.lost = INFINITY;
+      if (may_enter(pair.lanes, chunk) && pair.first > 0) pair.lost = INFINITY;
       pair.edge_reference = Log2Words::of_word(reference_word).reference_of(reference_word);
     }
     if (pair.has_chunk(chunk))
@@ -131,19 +130,18 @@ __device__ __forceinline__ bool log2_sweep_back(
       const int step = chunk * kSteps + t, column = step - pair.lane;
       flow.template step<is_careful()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.last_row() : -1);
       if (t > 0) table.load(t - 1, weights);
-      if constexpr (Pair::kIsWindow) pair.lose(flow.handed);
-      gradient.leave_column(pair, column, flow.column);
+      gradient.leave_column(pair, column, flow.column, flow.handed);
     };
     ColumnsAhead<float, 1> columns(pair.columns() + chunk * kSteps);
     ColumnsAhead<float, -1> columns_back(pair.columns() + chunk * kSteps + kSteps - 1);
-    if (enters) {
+    if (may_enter(pair.lanes, chunk)) {
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::true_type());
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t, columns.move()) rebuild(t, columns.now, std::false_type());
     }
-    if (enters || __any_sync(kAllLanes, pair.last_row() >= 0 && chunk == pair.end_chunk)) {
+    if (may_enter(pair.lanes, chunk) || __any_sync(kAllLanes, pair.last_row() >= 0 && chunk == pair.end_chunk)) {
 #pragma unroll 1
       for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::true_type());
     } else {

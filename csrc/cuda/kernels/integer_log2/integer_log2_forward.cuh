@@ -50,18 +50,17 @@ __device__ bool log2_forward(
       last_reference = state.reference;
       has_value = true;
     };
+    const auto look_at_each = [&](auto may_enter) {
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        step(t, may_enter);
+        look_for_end(t);
+      }
+    };
     if (may_enter(pair.lanes, chunk)) {
-#pragma unroll 1
-      for (int t = 0; t < kSteps; ++t) {
-        step(t, std::true_type());
-        look_for_end(t);
-      }
+      look_at_each(std::true_type());
     } else if (ends_here) {
-#pragma unroll 1
-      for (int t = 0; t < kSteps; ++t) {
-        step(t, std::false_type());
-        look_for_end(t);
-      }
+      look_at_each(std::false_type());
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) step(t, std::false_type());

@@ -69,10 +69,12 @@ template <typename T>
 struct ShortGradient {
   T *dx, *dy, scale;
 
-  // The first lane's sum of E (x - y) over a column and all rows.
+  // The first lane's sum of E (x - y) over a column and all rows; `out`: the E that flows up from it there.
   template <class Pair>
-  __device__ __forceinline__ void leave_column(const Pair& pair, int column, T sum) const {
-    if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.end_column()) dy[column] = sum * -scale;
+  __device__ __forceinline__ void leave_column(Pair& pair, int column, T sum, T out) const {
+    if (!pair.is_first_lane()) return;
+    pair.lose(out);
+    if (dy != nullptr && column >= 0 && column < pair.end_column()) dy[column] = sum * -scale;
   }
   // A lane's sums over its rows.
   template <class Pair>
@@ -166,6 +168,7 @@ struct ShortPair {
   }
   __device__ __forceinline__ const T* columns() const { return line; }
   __device__ __forceinline__ int end_column() const { return extent.m; }
+  __device__ __forceinline__ void lose(T) {}  // as PairWindow has it
   // Whether entries have been kept of what is before a chunk.
   __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0; }
   // Where the lane has its last cell; else -1.
@@ -180,19 +183,16 @@ struct ShortPair {
   __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
   // What the lane above has, and the lane below; 0 where there is none.
   __device__ __forceinline__ double from_above(double a) const {
-    const double above = shuffle_up(a, lanes);
+    const double above = __shfl_up_sync(kAllLanes, a, 1, lanes);
     return is_first_lane() ? 0 : above;
   }
   __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
     return {__shfl_up_sync(kAllLanes, entry.m, 1, lanes), __shfl_up_sync(kAllLanes, entry.s, 1, lanes)};
   }
   __device__ __forceinline__ int from_above(int reference) const { return __shfl_up_sync(kAllLanes, reference, 1, lanes); }
-  __device__ __forceinline__ double from_below(double a) const {
-    const double below = shuffle_down(a, lanes);
-    return is_last_lane() ? 0 : below;
-  }
-  __device__ __forceinline__ float from_below(float a) const {
-    const float below = __shfl_down_sync(kAllLanes, a, 1, lanes);
+  template <typename Number>
+  __device__ __forceinline__ Number from_below(Number a) const {
+    const Number below = __shfl_down_sync(kAllLanes, a, 1, lanes);
     return is_last_lane() ? 0 : below;
   }
   // Of all lanes of the pair, a bit for each.

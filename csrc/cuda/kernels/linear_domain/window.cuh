@@ -95,10 +95,8 @@ struct PairWindow {
   __device__ __forceinline__ int last_row() const { return lane == end_lane ? (extent.n - 1) % kRows : -1; }
   __device__ __forceinline__ bool is_first_lane() const { return lane == first; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == first + kLanes - 1; }
-  // What flows up from the lane.
-  __device__ __forceinline__ void lose(float e) {
-    if (is_first_lane()) lost += first > 0 ? e : 0;
-  }
+  // What flows up from the first lane.
+  __device__ __forceinline__ void lose(float e) { lost += first > 0 ? e : 0; }
   // Behind a chunk: moves up where all lanes that it leaves have left little enough behind, each a part of it. Returns whether
   // the warp is to go on.
   template <class Flow, class Fetch>
@@ -128,7 +126,7 @@ struct PairWindow {
   // As ShortPair has them.
   __device__ __forceinline__ bool is_top_lane() const { return lane == 0; }
   __device__ __forceinline__ double from_above(double a) const {
-    const double above = shuffle_from(a, of_window(threadIdx.x - 1));
+    const double above = __shfl_sync(kAllLanes, a, of_window(threadIdx.x - 1));
     return is_first_lane() ? edge : above;
   }
   __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
@@ -140,12 +138,9 @@ struct PairWindow {
     const int above = __shfl_sync(kAllLanes, reference, of_window(threadIdx.x - 1));
     return is_first_lane() ? edge_reference : above;
   }
-  __device__ __forceinline__ double from_below(double a) const {
-    const double below = shuffle_from(a, of_window(threadIdx.x + 1));
-    return is_last_lane() ? 0 : below;
-  }
-  __device__ __forceinline__ float from_below(float a) const {
-    const float below = __shfl_sync(kAllLanes, a, of_window(threadIdx.x + 1));
+  template <typename Number>
+  __device__ __forceinline__ Number from_below(Number a) const {
+    const Number below = __shfl_sync(kAllLanes, a, of_window(threadIdx.x + 1));
     return is_last_lane() ? 0 : below;
   }
   __device__ __forceinline__ static bool any_of_pair(bool vote) {
@@ -154,10 +149,6 @@ struct PairWindow {
 
  private:
   __device__ __forceinline__ float scaled(float number) const { return kIsScaled ? (number - origin) * factor : number; }
-  __device__ __forceinline__ static double shuffle_from(double a, int lane) {
-    return __hiloint2double(
-        __shfl_sync(kAllLanes, __double2hiint(a), lane), __shfl_sync(kAllLanes, __double2loint(a), lane));
-  }
 };
 
 }  // namespace softdtw

@@ -67,21 +67,7 @@ struct MultivariateSweep {
       Pipeline<Edge>& below, Costs& costs) const {
     multivariate_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
   }
-  __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Pipeline<Edge>& pipeline, const Progress* progress, int lane) const {
-    softdtw::carry_edge_in(edges, extent, pair, first, pipeline, progress, lane);
-  }
-  __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Pipeline<Edge>& pipeline, Progress* progress, int lane) const {
-    softdtw::carry_edge_out(edges, extent, pair, last, pipeline, progress, lane);
-  }
 };
-
-__device__ void fill(const View<float>& out, int64_t pair, int64_t rows, int64_t columns, float with) {
-  if (out.data == nullptr) return;
-  const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-  for (int64_t i = thread; i < rows * columns; i += threads) out.pair(pair).at(i / columns, i % columns) = with;
-}
 
 __device__ __forceinline__ View<float> other_table(const Problem<float>& problem, float* memory) {
   View<float> table{};
@@ -107,11 +93,8 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   const int64_t pair = turn.pair;
   const int above = turn.group;  // the pair's last strip
   const Extent extent = problem.extent(pair);
-  if (!extent.valid() || !isfinite(gradient.value[pair])) {
-    if (above > 0) return;
-    const float with = gradient.without_value(pair);
-    fill(gradient.x, pair, extent.valid() ? extent.n : problem.n, problem.dim, with);
-    fill(gradient.y, pair, extent.valid() ? extent.m : problem.m, problem.dim, with);
+  if (!has_gradient(gradient, extent, pair)) {
+    if (above == 0) invalid_backward(problem, gradient, extent, pair);
     return;
   }
   const int index = strips_of<S>(extent) - 1 - above;

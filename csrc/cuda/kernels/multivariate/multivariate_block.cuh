@@ -7,7 +7,7 @@
 //     kTakesSplitCosts                             whether costs may come split, which is faster
 //     keeps()                                  whether the last strip is swept to its end
 //     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
-//     carry_edge_in(...), carry_edge_out(...)  what halo warps do
+//     edges                                    which halo warps carry between blocks
 //     spoil(pair)                              for a pair that cannot be computed
 #pragma once
 
@@ -104,9 +104,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     }
   } else if (block.role == Block::kHaloIn) {
     if (first == 0 || first >= strips) return;
-    sweep.carry_edge_in(extent, pair, first, pipelines[0], words + group - 1, lane);
+    carry_edge_in(sweep.edges, extent, pair, first, pipelines[0], words + group - 1, lane);
   } else if (end < strips) {
-    sweep.carry_edge_out(extent, pair, end - 1, pipelines[block_strips], words + group, lane);
+    carry_edge_out(sweep.edges, extent, pair, end - 1, pipelines[block_strips], words + group, lane);
   }
 }
 
@@ -115,9 +115,6 @@ template <class Block>
 int strips_of_block(int64_t strips) {
   const int most = strips_of_block(current_device(), sizeof(typename Block::Costs), 10 * 1024, Block::kStrips);
   return static_cast<int>(std::min<int64_t>(most, strips));
-}
-inline int64_t multivariate_groups(const Sizes<MultivariateShape>& sizes, int strips) {
-  return (sizes.strips + strips - 1) / strips;
 }
 
 // Calls launch(kFew, kFours), which are types. kMayBeFew: problems of few dimensions are among those that come.
@@ -167,7 +164,7 @@ cudaError_t launch_multivariate_forward(
   const auto launch_blocks = [&](auto block, auto fours) {
     using Block = std::remove_pointer_t<decltype(block)>;
     const int strips = strips_of_block<Block>(sizes.strips);
-    const int64_t groups = multivariate_groups(sizes, strips);
+    const int64_t groups = groups_of<MultivariateShape>(problem, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
     return launch_multivariate(
@@ -180,7 +177,7 @@ cudaError_t launch_multivariate_forward(
     if constexpr (!kFew) {
       using Lonely = ForwardBlock<kFew, true, Sweep::kTakesSplitCosts>;
       const int strips = strips_of_block<Lonely>(Lonely::kStrips);
-      const bool all_fit = multivariate_groups(sizes, strips) * problem.batch <= current_device().processors;
+      const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
       const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
       if (block_is_alone(call_of(problem, false), all_fit, holds_all))
         return launch_blocks(static_cast<Lonely*>(nullptr), fours);

@@ -166,11 +166,6 @@ cudaError_t backward(
 
 }  // namespace
 
-template <typename T>
-Face<T> stencil_face() {
-  return {saved_bytes<T>, forward<T>, backward<T>};
-}
-template Face<float> stencil_face<float>();
-template Face<double> stencil_face<double>();
+SOFTDTW_DEFINE_FACE(stencil_face)
 
 }  // namespace softdtw

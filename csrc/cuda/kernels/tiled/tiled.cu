@@ -133,11 +133,6 @@ cudaError_t backward(
 
 }  // namespace
 
-template <typename T>
-Face<T> tiled_face() {
-  return {saved_bytes<T>, forward<T>, backward<T>};
-}
-template Face<float> tiled_face<float>();
-template Face<double> tiled_face<double>();
+SOFTDTW_DEFINE_FACE(tiled_face)
 
 }  // namespace softdtw
