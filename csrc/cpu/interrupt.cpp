@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <thread>
-#include <type_traits>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,34 +21,27 @@ constexpr Clock::duration kBeforeSleep = std::chrono::milliseconds(1);  // the c
 
 // The library is not linked to Python, whose functions are there if the process is Python's.
 struct Python {
-  int (*is_initialized)();
-  int (*ensure_gil)();
-  void (*release_gil)(int);
-  int (*check_signals)();
-  void (*fetch)(void**, void**, void**);
-  void (*restore)(void*, void*, void*);
-  int (*add_pending_call)(int (*)(void*), void*);
+  int (*is_initialized)() = find<int()>("Py_IsInitialized");
+  int (*ensure_gil)() = find<int()>("PyGILState_Ensure");
+  void (*release_gil)(int) = find<void(int)>("PyGILState_Release");
+  int (*check_signals)() = find<int()>("PyErr_CheckSignals");
+  void (*fetch)(void**, void**, void**) = find<void(void**, void**, void**)>("PyErr_Fetch");
+  void (*restore)(void*, void*, void*) = find<void(void*, void*, void*)>("PyErr_Restore");
+  int (*add_pending_call)(int (*)(void*), void*) = find<int(int (*)(void*), void*)>("Py_AddPendingCall");
 
   bool is_there() const {
     return is_initialized && ensure_gil && release_gil && check_signals && fetch && restore && add_pending_call;
   }
+
+ private:
+  template <class Function>
+  static Function* find(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  }
 };
 
 const Python& python() {
-  static const Python python = [] {
-    Python found;
-    const auto find = [](auto& function, const char* name) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));
-    };
-    find(found.is_initialized, "Py_IsInitialized");
-    find(found.ensure_gil, "PyGILState_Ensure");
-    find(found.release_gil, "PyGILState_Release");
-    find(found.check_signals, "PyErr_CheckSignals");
-    find(found.fetch, "PyErr_Fetch");
-    find(found.restore, "PyErr_Restore");
-    find(found.add_pending_call, "Py_AddPendingCall");
-    return found;
-  }();
+  static const Python python;
   return python;
 }
 

@@ -17,7 +17,7 @@ namespace cpu {
 namespace {
 
 template <typename T>
-struct HostMath {
+struct HostMath : PlainMath<T> {
   static T exp2(T a) { return std::exp2(a); }
   // As DeviceMath's.
   static T power(T whole) {
@@ -29,11 +29,9 @@ struct HostMath {
   }
   static Weights<T> divide(T a, T b, T by) { return {a / by, b / by}; }
   // Without a call into the library, which a processor of 2003 would need.
-  static T round(T a) { return abs(a) < Whole<T>::limit ? (a + Whole<T>::rounder) - Whole<T>::rounder : a; }
+  static T round(T a) { return std::fabs(a) < Whole<T>::limit ? (a + Whole<T>::rounder) - Whole<T>::rounder : a; }
   static T min(T a, T b) { return b < a ? b : a; }
   static T max(T a, T b) { return a < b ? b : a; }
-  static T abs(T a) { return std::fabs(a); }
-  static T fma(T a, T b, T c) { return a * b + c; }
 };
 
 using Recurrence = SoftDtw<double, double, HostMath, true>;
@@ -153,18 +151,14 @@ struct TangentPass {
             at_cell(means[table.cell(i, j)], direction(tangents.first, b, i, j), direction(tangents.second, b, i, j));
         Flow<kDirections> flow;
         if (i == extent.n - 1 && j == extent.m - 1) flow.e = 1;
-        if (i + 1 < extent.n && j + 1 < extent.m) {
-          const int64_t at = table.cell(i + 1, j + 1);
-          receive(flow, below[j + 1], means[at], own, shares[at].diag, inverse_gamma);
-        }
-        if (i + 1 < extent.n && extent.in_band(i + 1, j)) {
-          const int64_t at = table.cell(i + 1, j);
-          receive(flow, below[j], means[at], own, shares[at].up, inverse_gamma);
-        }
-        if (j + 1 < extent.m && extent.in_band(i, j + 1)) {
-          const int64_t at = table.cell(i, j + 1);
-          receive(flow, now[j + 1], means[at], own, shares[at].left, inverse_gamma);
-        }
+        const auto take = [&](int row, int column, double Shares<double>::* share) {
+          if (row >= extent.n || column >= extent.m || !extent.in_band(row, column)) return;
+          const int64_t at = table.cell(row, column);
+          receive(flow, (row > i ? below : now)[column], means[at], own, shares[at].*share, inverse_gamma);
+        };
+        take(i + 1, j + 1, &Shares<double>::diag);
+        take(i + 1, j, &Shares<double>::up);
+        take(i, j + 1, &Shares<double>::left);
         now[j] = flow;
         write_flow(tangents, b, i, j, flow);
       }

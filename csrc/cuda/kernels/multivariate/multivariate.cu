@@ -69,15 +69,6 @@ struct MultivariateSweep {
   }
 };
 
-__device__ __forceinline__ View<float> other_table(const Problem<float>& problem, float* memory) {
-  View<float> table{};
-  table.data = memory;
-  table.batch_stride = problem.m * problem.dim;
-  table.row_stride = problem.dim;
-  table.column_stride = 1;
-  return table;
-}
-
 template <bool kFew, bool kFours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
@@ -151,7 +142,8 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
   chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
   View<float> dy = gradient.y;
-  if (dy.data != nullptr) dy = above % kGradientTables == 0 ? dy.pair(pair) : other_table(problem, other_dy).pair(pair);
+  const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
+  if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
   add_all(ColumnGradients<kFew>(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
 }
 
