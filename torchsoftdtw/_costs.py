@@ -11,6 +11,8 @@ derivatives:
 Separable, or of whatever gives these six, and an entry of KERNEL_COSTS, and a type of csrc/core/cost_types.h.
 """
 
+from collections.abc import Callable
+
 import torch
 
 FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a time
@@ -19,8 +21,8 @@ FEW_DIMS = 8  # up to so many, squared differences are summed one dimension at a
 class Separable:
     """A sum over coordinates: share(difference), whose derivatives are slope(difference) and curvature(difference)."""
 
-    degree = None  # of homogeneity: x dC/dx + y dC/dy = degree C
-    curvature = None  # 0
+    degree: int | None = None  # of homogeneity: x dC/dx + y dC/dy = degree C
+    curvature: Callable[[torch.Tensor], torch.Tensor] | None = None  # 0
 
     def matrix(self, x, y):
         """The costs (B, N, M) of x (B, N, D) and y (B, M, D)."""

@@ -6,6 +6,7 @@
     torch._C._functorch.get_dynamic_layer_stack_depth          2.10, 2.13   the same
     torch._C._functorch.is_functorch_wrapped_tensor            2.10, 2.13   ImportError
     torch._C._functorch.get_unwrapped                          2.13         gradients are taken to be wanted
+    torch._C._functorch.get_interpreter_stack, TransformType   2.13         a transform is taken to have dual numbers
     torch.autograd.forward_ad._current_level                   2.10, 2.13   ImportError
     torch.fx.experimental.symbolic_shapes.statically_known_true  2.10, 2.13  what it would save is done
     torch.distributed.distributed_c10d._get_default_store        2.10, 2.13   ImportError, where ranks share a problem
@@ -41,6 +42,8 @@ below_autograd = _find("_C._AutoDispatchBelowAutograd") or contextlib.nullcontex
 is_mapped = _require("_C._functorch.is_functorch_wrapped_tensor")
 _are_transforms_active = _find("_C._are_functorch_transforms_active")
 _depth = _find("_C._functorch.get_dynamic_layer_stack_depth")
+_stack = _find("_C._functorch.get_interpreter_stack")
+_forward_mode = _find("_C._functorch.TransformType.Jvp")
 _unwrapped = _find("_C._functorch.get_unwrapped")
 _require("autograd.forward_ad._current_level")
 if _are_transforms_active is None or _depth is None:
@@ -55,8 +58,10 @@ def under_transform():
 
 
 def has_tangents():
-    """Whether forward-mode dual numbers are at work."""
-    return forward_ad._current_level >= 0
+    """Whether forward-mode dual numbers are at work, also while torch.compile traces."""
+    if forward_ad._current_level >= 0 or not _are_transforms_active():
+        return forward_ad._current_level >= 0
+    return None in (_stack, _forward_mode) or any(layer.key() == _forward_mode for layer in _stack())
 
 
 def depth_of_transforms():

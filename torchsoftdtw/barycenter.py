@@ -1,6 +1,7 @@
 """Averages of series under soft-DTW and DTW."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -11,6 +12,7 @@ from ._inputs import arguments, sets
 from ._inputs import cost as costs
 from ._inputs.kinds import describe
 from ._kernels import ops, selection
+from .signatures import Cost, Lengths, Method, Optimizer, SeriesSet, TensorOrArray
 
 METHODS = ("soft", "dba")
 
@@ -18,28 +20,28 @@ METHODS = ("soft", "dba")
 class Barycenter(NamedTuple):
     """What `barycenter` returns: the averages, and their objective after every step."""
 
-    series: Any
-    history: Any
+    series: TensorOrArray
+    history: TensorOrArray
 
 
 def barycenter(
-    series,
+    series: SeriesSet,
     *,
-    method="soft",
-    gamma=1.0,
-    cost="sqeuclidean",
-    weights=None,
-    lengths=None,
-    labels=None,
-    length=None,
-    init="mean",
-    optimizer=None,
-    max_iter=50,
-    tol=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    kernel="auto",
-):
+    method: Method = "soft",
+    gamma: float = 1.0,
+    cost: Cost = "sqeuclidean",
+    weights: Sequence[float] | TensorOrArray = None,
+    lengths: Lengths = None,
+    labels: Sequence[int] | TensorOrArray = None,
+    length: int | None = None,
+    init: Literal["mean", "medoid"] | TensorOrArray = "mean",
+    optimizer: Optimizer | None = None,
+    max_iter: int = 50,
+    tol: float | None = None,
+    bandwidth: int | None = None,
+    warp_penalty: float = 0.0,
+    kernel: str = "auto",
+) -> Barycenter:
     """The average z of some series s_k, or one of each of several groups of them, in one batch.
 
     - "soft": what minimises sum_k w_k soft_dtw(z, s_k) / sum_k w_k. Cuturi & Blondel, "Soft-DTW: a differentiable loss

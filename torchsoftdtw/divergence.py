@@ -95,7 +95,9 @@ def soft_dtw_divergence(
         others = {name: getattr(options, name) for name in ("bandwidths", "gammas", "warp_penalties")}
         others = {name: None if tensor is None else tensor.repeat(len(group)) for name, tensor in others.items()}
         own = options._replace(x_lengths=left_lengths, y_lengths=right_lengths, **others)
-        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(0, (len(group), len(problem.x)))
+        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(
+            0, (len(group), problem.x.shape[0])
+        )
         total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
     return problem.answer(total)
 

@@ -1,6 +1,7 @@
 """The nearest series of a set."""
 
 import operator
+from typing import Literal
 
 import torch
 
@@ -10,26 +11,27 @@ from ._pairs.bar import Bar
 from ._pairs.journal import Marks
 from ._pairs.queue import Queue
 from ._pairs.stream import computed, copies_between
+from .signatures import Cost, Distance, Lengths, SeriesSet, TensorOrArray
 
 
 def nearest(
-    x,
-    y,
-    k,
+    x: SeriesSet,
+    y: SeriesSet | None,
+    k: int,
     *,
-    distance="dtw",
-    gamma=1.0,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-    kernel="auto",
-    device=None,
-    progress=None,
-):
+    distance: Distance = "dtw",
+    gamma: float = 1.0,
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: int | None = None,
+    warp_penalty: float = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+    device: torch.device | str | int | None = None,
+    progress: Literal[False] | None = None,
+) -> tuple[TensorOrArray, TensorOrArray]:
     """The k series of y that are nearest to each series of x.
 
     All distances are computed, as `cdist` does, but only the k smallest of each series are kept: the matrix of all of them

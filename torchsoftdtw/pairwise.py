@@ -1,6 +1,7 @@
 """Distances between all pairs of two sets of series."""
 
 import functools
+from typing import Literal
 
 import torch
 
@@ -10,27 +11,28 @@ from ._pairs import results
 from ._pairs import task as tasks
 from ._pairs.bar import Bar
 from ._pairs.stream import fill
+from .signatures import Cost, Distance, Lengths, Out, SeriesSet, TensorOrArray
 
 
 def cdist(
-    x,
-    y=None,
+    x: SeriesSet,
+    y: SeriesSet | None = None,
     *,
-    distance="dtw",
-    gamma=1.0,
-    cost="sqeuclidean",
-    x_lengths=None,
-    y_lengths=None,
-    bandwidth=None,
-    warp_penalty=0.0,
-    length_norm=False,
-    open_ends=False,
-    kernel="auto",
-    device=None,
-    out=None,
-    progress=None,
-    distributed=True,
-):
+    distance: Distance = "dtw",
+    gamma: float = 1.0,
+    cost: Cost = "sqeuclidean",
+    x_lengths: Lengths = None,
+    y_lengths: Lengths = None,
+    bandwidth: int | None = None,
+    warp_penalty: float = 0.0,
+    length_norm: bool = False,
+    open_ends: bool = False,
+    kernel: str = "auto",
+    device: torch.device | str | int | None = None,
+    out: Out = None,
+    progress: Literal[False] | None = None,
+    distributed: bool = True,
+) -> TensorOrArray:
     """The distance of every series of x to every series of y, differentiable with respect to both.
 
     Nothing is copied for a pair, and backward keeps the series alone: it computes the values anew, some pairs at a time. So

@@ -1,12 +1,23 @@
 """The types of what functions and modules take and answer."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
+if TYPE_CHECKING:
+    from numpy import ndarray as Array
+else:
+    Array = Any  # NumPy is no run-time need
+
 Series: TypeAlias = torch.Tensor | PackedSequence
+SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[Array]  # of a length of their own in a list
+TensorOrArray: TypeAlias = Any  # the one or the other, as the series are
+Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
+Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
+Method: TypeAlias = Literal["soft", "dba"]
 Cost: TypeAlias = (
     Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
     | Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -16,6 +27,7 @@ Bandwidth: TypeAlias = int | Sequence[int] | torch.Tensor | None
 Numbers: TypeAlias = float | Sequence[float] | torch.Tensor  # one for all pairs, or one per pair
 Reduction: TypeAlias = Literal["mean", "sum", "none"]
 Kind: TypeAlias = Literal["soft", "sharp", "mean"]
+Optimizer: TypeAlias = Callable[[list[torch.Tensor]], torch.optim.Optimizer]  # or what makes one
 
 
 class DTWPath(NamedTuple):

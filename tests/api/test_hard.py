@@ -310,6 +310,13 @@ def test_infinite_costs_forbid_their_cells(device):
     assert soft_dtw_from_cost(forbidden, 0).tolist() == [float("inf"), value[1].item()]
 
 
+@pytest.mark.parametrize("wall", [1e29, 1e31, 1e38])
+def test_finite_costs_of_any_size_forbid_nothing(device, wall):
+    costs = normal(1, 40, 50, seed=1).square().float().to(device)
+    costs[0, 20] = wall
+    assert soft_dtw_from_cost(costs, 0).item() == pytest.approx(wall, rel=1e-6)
+
+
 @pytest.mark.parametrize("cost", COSTS)
 def test_padding_gets_zero_gradient_even_when_nan(device, cost):
     x, y = series(device, dtype=torch.float32)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from cases import assert_values_close, normal, numpy64, run, run_from_cost
 
-from torchsoftdtw import soft_dtw, soft_dtw_from_cost
+from torchsoftdtw import soft_dtw
 
 GAMMAS = [1e-4, 1e-3, 1e-2, 0.1, 0.3, 1.0, 10.0, 1e3]
 
@@ -90,34 +90,6 @@ def test_extreme_gamma_in_float64(kernel, gamma):
     value, grad_x, _ = run(kernel, x, y, gamma)
     np.testing.assert_allclose(value, expected[0], rtol=1e-10)
     np.testing.assert_allclose(grad_x, expected[1], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("height", [1e8, 1e12, 1e16, 1e18, 1e25])
-@pytest.mark.parametrize("gamma", [1e-3, 1.0])
-def test_huge_costs_are_right_or_visibly_not_finite(template, gamma, height):
-    x, y = normal(1, 70, 1, seed=1) + spike(70, height), normal(1, 80, 1, seed=2)
-    x, y = x.float(), y.float()
-    expected = oracle.soft_dtw(numpy64(x), numpy64(y), gamma)[0]
-    value, grad_x, grad_y = run(template, x, y, gamma)
-    if np.isfinite(value[0]):
-        np.testing.assert_allclose(value, expected, rtol=1e-5)
-        assert np.isfinite(grad_x).all() and np.isfinite(grad_y).all()
-
-
-@pytest.mark.parametrize("mask", [1e6, 1e9, 1e16, 1e20, 1e31, np.inf])
-@pytest.mark.parametrize("shape", ["band", "triangle"])
-def test_costs_so_large_that_every_path_avoids_them(kernel, shape, mask, request):
-    """A large number in place of inf."""
-    if kernel.name in ("stencil", "tiled") and 1e12 < mask < 1e30:
-        why = "m falls from the mask's to the path's in a lane whose reference float64 holds to 2^-53 of the mask"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
-    costs = torch.rand(1, 200, 200, generator=torch.Generator().manual_seed(1))
-    ahead = torch.arange(200).unsqueeze(1) - torch.arange(200)
-    forbidden = ahead.abs() > 10 if shape == "band" else ahead > 0
-    costs = costs.masked_fill(forbidden, mask)
-    expected = soft_dtw_from_cost(costs.double().masked_fill(forbidden, torch.inf), 0.1)
-    actual = soft_dtw_from_cost(costs.to(kernel.device), 0.1, kernel=kernel.name)
-    assert_values_close(numpy64(actual), numpy64(expected), torch.float32, 0.1)
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 916), (1, 6000), (6000, 1), (2, 1400), (5, 3000)])

@@ -11,10 +11,13 @@ from torchsoftdtw import (
     SoftAlignment,
     SoftDTW,
     SoftDTWDivergence,
+    barycenter,
+    cdist,
     dtw,
     dtw_from_cost,
     dtw_path,
     dtw_path_from_cost,
+    nearest,
     select_kernel,
     soft_dtw,
     soft_dtw_alignment,
@@ -44,6 +47,11 @@ def taken(x: torch.Tensor, y: torch.Tensor, packed: PackedSequence) -> None:
     distance, paths = dtw_path_from_cost(x)
     assert_type(distance, torch.Tensor)
     assert_type(paths[0], torch.Tensor)
+    cdist(x, distance="soft_dtw", gamma=0.1, out="distances.npy", device="cpu", progress=False)
+    cdist([x, y], [y], cost=absolute, x_lengths=[3, 2])
+    indices, distances = nearest(x, y, 3, bandwidth=5)
+    average, history = barycenter(x, weights=[0.5, 0.5], labels=[0, 1], init=y, optimizer=torch.optim.Adam)
+    print(indices, distances, average, history)
     assert_type(select_kernel(100, device=torch.device("cpu")), str)
 
 

@@ -49,6 +49,19 @@ def test_what_stands_in_for_a_missing_name(monkeypatch):
     assert seen == [(True, 1), (True, True)]
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_tangents_are_seen_beneath_other_transforms(monkeypatch, is_known):
+    if not is_known:
+        monkeypatch.delattr(torch._C._functorch, "get_interpreter_stack")
+    module, seen = loaded(), []
+    look = lambda x: seen.append(module.has_tangents()) or x  # noqa: E731
+    one = torch.ones(1)
+    look(one)
+    torch.func.vmap(look)(one)
+    torch.func.jvp(torch.func.vmap(look), (one,), (one,))
+    assert seen == [False, not is_known, True] and not module.has_tangents()
+
+
 @pytest.mark.parametrize("function", [soft_dtw, dtw])
 def test_ops_work_through_autograd(monkeypatch, function):
     def answer():

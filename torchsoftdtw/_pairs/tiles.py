@@ -60,8 +60,10 @@ class Listed(NamedTuple):
     x_index: torch.Tensor
     y_index: torch.Tensor
 
-    top = left = 0
-    bottom = right = None  # slices to the end
+    top: int = 0
+    left: int = 0
+    bottom: int | None = None  # a slice to the end
+    right: int | None = None
 
     def index(self, _device):
         return self.x_index, self.y_index
