@@ -130,7 +130,9 @@ __device__ __forceinline__ bool log2_sweep_back(
       const int step = chunk * kSteps + t, column = step - pair.lane;
       flow.template step<is_careful()>(pair, y, weights, column >= 0, step == pair.end_step ? pair.last_row() : -1);
       if (t > 0) table.load(t - 1, weights);
-      gradient.leave_column(pair, column, flow.column, flow.handed);
+      if constexpr (Pair::kIsWindow)
+        if (pair.is_first_lane()) pair.lose(flow.handed);
+      gradient.leave_column(pair, column, flow.column);
     };
     ColumnsAhead<float, 1> columns(pair.columns() + chunk * kSteps);
     ColumnsAhead<float, -1> columns_back(pair.columns() + chunk * kSteps + kSteps - 1);

@@ -117,12 +117,14 @@ __device__ __forceinline__ bool linear_sweep_back(
       const double before = flow.right[0];
       const T mass = flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.last_row() : -1);
       columns.move();
-      T out = 0;  // what flows up from a window, into the row above it: E of one step up, and of one to the upper left
       if constexpr (Pair::kIsWindow) {
+        // What flows up from the window, into the row above it: E of one step up, and of one to the upper left.
         const double above = Numbers::of_word(__shfl_sync(kAllLanes, edges, pair.of_window(t)));
-        out = Numbers::product(above, fma(before, kDiagonal, flow.right[0]));
+        const T out = Numbers::product(above, fma(before, kDiagonal, flow.right[0]));
+        if (!pair.is_first_lane()) return mass;
+        pair.lose(out);
       }
-      gradient.leave_column(pair, first_column + t, flow.column, out);
+      gradient.leave_column(pair, first_column + t, flow.column);
       return mass;
     };
     T left_behind = 0;  // all E that is still to flow on passes the last column, or the one before it, of a lane

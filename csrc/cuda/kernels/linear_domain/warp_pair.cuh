@@ -69,12 +69,10 @@ template <typename T>
 struct ShortGradient {
   T *dx, *dy, scale;
 
-  // The first lane's sum of E (x - y) over a column and all rows; `out`: the E that flows up from it there.
+  // The first lane's sum of E (x - y) over a column and all rows.
   template <class Pair>
-  __device__ __forceinline__ void leave_column(Pair& pair, int column, T sum, T out) const {
-    if (!pair.is_first_lane()) return;
-    pair.lose(out);
-    if (dy != nullptr && column >= 0 && column < pair.end_column()) dy[column] = sum * -scale;
+  __device__ __forceinline__ void leave_column(const Pair& pair, int column, T sum) const {
+    if (pair.is_first_lane() && dy != nullptr && column >= 0 && column < pair.end_column()) dy[column] = sum * -scale;
   }
   // A lane's sums over its rows.
   template <class Pair>
@@ -168,7 +166,6 @@ struct ShortPair {
   }
   __device__ __forceinline__ const T* columns() const { return line; }
   __device__ __forceinline__ int end_column() const { return extent.m; }
-  __device__ __forceinline__ void lose(T) {}  // as PairWindow has it
   // Whether entries have been kept of what is before a chunk.
   __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0; }
   // Where the lane has its last cell; else -1.
