@@ -60,11 +60,6 @@ struct HardPass {
     pair.steps = spans ? parts.take<uint8_t>(most_steps + kHardSlack) : nullptr;
     return parts.used;
   }
-  int64_t pair_bytes() const {
-    HardPair<T> pair;
-    T *x, *y;
-    return carve(nullptr, pair, x, y);
-  }
 
   // The sweep asks for itself whether to stop.
   void operator()(int64_t b, char* memory) const {
@@ -118,7 +113,9 @@ struct HardCpuBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const HardPass<T> pass(problem, open_ends, value, spans);
-    run_pairs(problem.batch, pass.pair_bytes(), like, pass);
+    HardPair<T> pair;
+    T *x, *y;
+    run_pairs(problem.batch, pass.carve(nullptr, pair, x, y), like, pass);
   }
 
   template <typename T>
