@@ -151,14 +151,18 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
           direction(tangents.second, pair, row, column));
       Flow<kDirections> flow;
       if (d == diagonals - 1) flow.e = 1;
-      const auto take = [&](int64_t place, int64_t at, const T* share) {
-        receive(flow, memory.flows[place], memory.means[at], own, double(share[at]), inverse_gamma);
-      };
-      const int below = row + 1, right = column + 1;
-      if (below < extent.n && right < extent.m) take(latest + below, after_start + below - after.first, memory.to_diag);
-      if (below < extent.n && extent.in_band(below, column))
-        take(later + below, next_start + below - next.first, memory.to_up);
-      if (right < extent.m && extent.in_band(row, right)) take(later + row, next_start + row - next.first, memory.to_left);
+      if (row + 1 < extent.n && column + 1 < extent.m) {
+        const int64_t at = after_start + row + 1 - after.first;
+        receive(flow, memory.flows[latest + row + 1], memory.means[at], own, double(memory.to_diag[at]), inverse_gamma);
+      }
+      if (row + 1 < extent.n && extent.in_band(row + 1, column)) {
+        const int64_t at = next_start + row + 1 - next.first;
+        receive(flow, memory.flows[later + row + 1], memory.means[at], own, double(memory.to_up[at]), inverse_gamma);
+      }
+      if (column + 1 < extent.m && extent.in_band(row, column + 1)) {
+        const int64_t at = next_start + row - next.first;
+        receive(flow, memory.flows[later + row], memory.means[at], own, double(memory.to_left[at]), inverse_gamma);
+      }
       memory.flows[now + row] = flow;
       write_flow(tangents, pair, row, column, flow);
     }
