@@ -20,7 +20,7 @@ struct Unreachable<float> {
 };
 template <>
 struct Unreachable<double> {
-  static constexpr double value = 1e200;
+  static constexpr double value = 0x1p664;  // which fits an instruction
 };
 
 // Whole numbers below this are exact in the dtype with room for a few sums of them; adding and subtracting `rounder` rounds

@@ -41,6 +41,15 @@ __device__ __forceinline__ void for_each_cell(F&& f) {
     for (int t = 0; t < S::kSteps; ++t) f(k, t);
 }
 
+// Which series a pair has, found once for all its chunks. A matrix of costs is its own: x is the pair's number.
+struct SeriesOfPair {
+  int x, y;
+
+  template <typename T>
+  __device__ SeriesOfPair(const Problem<T>& problem, int64_t pair)
+      : x(static_cast<int>(problem.x.of(pair))), y(static_cast<int>(problem.y.of(pair))) {}
+};
+
 // One coordinate of the kRows rows of x and the kSteps columns of y that a lane's tile meets. Rows and columns past the
 // pair's end repeat its last ones: such cells hold finite numbers that no result depends on, and padding is never read.
 template <class S>
@@ -52,9 +61,9 @@ struct SeriesTile {
   const int64_t dim;
   const bool direct;  // no clamping, neighbours in time are neighbours in memory
 
-  __device__ SeriesTile(const Problem<T>& problem, const Extent& extent_, const Place<S>& place_, int64_t pair)
-      : x(problem.x.pair(pair)),
-        y(problem.y.pair(pair)),
+  __device__ SeriesTile(const Problem<T>& problem, const Extent& extent_, const Place<S>& place_, const SeriesOfPair& of)
+      : x(problem.x.View<const T>::pair(of.x)),
+        y(problem.y.View<const T>::pair(of.y)),
         extent(extent_),
         place(place_),
         dim(problem.dim),
@@ -94,11 +103,11 @@ struct SeriesTile {
 // A lane's tile of costs. Returns a bound on the largest of them, or NaN.
 template <class S>
 __device__ __forceinline__ typename S::Scalar load_costs(
-    const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, int64_t pair,
+    const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, const SeriesOfPair& of,
     typename S::Scalar (&costs)[S::kRows][S::kSteps]) {
   using T = typename S::Scalar;
   if (problem.cost == Cost::kMatrix) {
-    const View<const T> matrix = problem.cost_matrix.pair(pair);
+    const View<const T> matrix = problem.cost_matrix.pair(of.x);
     T largest = 0;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
@@ -112,7 +121,7 @@ __device__ __forceinline__ typename S::Scalar load_costs(
     return largest;
   }
   for_each_cell<S>([&](int k, int t) { costs[k][t] = T(0); });
-  const SeriesTile<S> series(problem, extent, place, pair);
+  const SeriesTile<S> series(problem, extent, place, of);
   T bound = 0;
   using Types = Costs<DeviceMath<T>>;
   with_sum<Types>(problem.cost, [&](auto type) {
@@ -150,14 +159,14 @@ struct DenseTile {
   static constexpr bool kUnivariate = false;
   const Problem<T>& problem;
   const Extent& extent;
-  const int64_t pair;
+  const SeriesOfPair of;
   T costs[S::kRows][S::kSteps];
   T reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
-  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair_, int)
-      : problem(problem_), extent(extent_), pair(pair_) {}
+  __device__ DenseTile(const Problem<T>& problem_, const Extent& extent_, const Strip<S>&, int64_t pair, int)
+      : problem(problem_), extent(extent_), of(problem_, pair) {}
   __device__ __forceinline__ void fetch(const Place<S>&) {}
-  __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, pair, costs); }
+  __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, of, costs); }
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }

@@ -145,6 +145,7 @@ struct DenseSink {
   const Gradient<T>& gradient;
   const Extent& extent;
   const int64_t pair;
+  const SeriesOfPair of;
   const int lane;
   const Columns columns;
   const T scale;
@@ -159,6 +160,7 @@ struct DenseSink {
         gradient(gradient_),
         extent(extent_),
         pair(pair_),
+        of(problem_, pair_),
         lane(lane_),
         columns(columns_),
         scale(scale_),
@@ -172,7 +174,7 @@ struct DenseSink {
   __device__ __forceinline__ void end(const Place<S>& place, bool first_visit) {
     if (is_over_cost(problem.cost)) {
       T costs[S::kRows][S::kSteps];
-      load_costs(problem, extent, place, pair, costs);
+      load_costs(problem, extent, place, of, costs);
       for_each_cell<S>([&](int k, int t) { alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], costs[k][t]); });
     }
     if (gradient.cost.data != nullptr) {
@@ -214,7 +216,7 @@ struct DenseSink {
   // series are dimension-major (checks.h): rows lie next to each other.
   template <class Sum>
   __device__ __forceinline__ void accumulate(Sum, const Place<S>& place, bool first_visit) {
-    const SeriesTile<S> series(problem, extent, place, pair);
+    const SeriesTile<S> series(problem, extent, place, of);
     T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
     T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
     // Counted from the lane's first row or column; none of the columns for lanes that neither take over nor leave.

@@ -126,21 +126,13 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
 template <class S>
 constexpr double kFarAbove = sizeof(typename S::Scalar) == 4 ? 4294967296.0 : 1099511627776.0;  // 2^32, 2^40
 
-// Lowers the lane's reference to the lowest one of what paths have reached above it, `top` included. What so loses digits is far
-// worse than something above it.
+// Lowers the lane's reference to the lowest one above it. What loses digits of m instead is far worse than something above it.
 template <class S, typename M>
 __device__ __forceinline__ void lower(Lane<S, M>& state, double& reference, int lane, const ExtendedTop<S>& top) {
-  bool reached = false, top_reached = false;
-#pragma unroll
-  for (int i = 0; i <= S::kRows; ++i) reached = reached || !is_unreachable(state.at(i).m);
-#pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) top_reached = top_reached || !is_unreachable(top.m_at(t));
-  double lowest = reached ? reference : INFINITY;
-  if (lane == 0 && top_reached) lowest = fmin(lowest, top.reference);
+  double lowest = lane == 0 && top.exists ? fmin(reference, top.reference) : reference;
 #pragma unroll 1
   for (int distance = 1; distance < kWarp; distance *= 2)
     lowest = fmin(lowest, __shfl_up_sync(kAllLanes, lowest, distance));
-  if (lowest >= reference) return;
 #pragma unroll
   for (int i = 0; i <= S::kRows; ++i) state.at(i).m += reference - lowest;
   reference = lowest;
