@@ -2,6 +2,8 @@
 //
 // Shapes: x (B, N, D), y (B, M, D), cost_matrix (B, N, M); lengths and bandwidths (B,) int64 or None; gammas and
 // warp_penalties (B,) float64, or None where the number beside them holds for every pair; a bandwidth of -1 means no band.
+// An op that ends in _of_pairs is told which series each pair has, x[x_index[b]] and y[y_index[b]] with (B,) int32 indices: lengths
+// are then those of the series, however many there are, and gradients those of each pair.
 // `saved` is a byte tensor whose layout only the kernel that wrote it knows; its size says which one that was, and backward does
 // what it says, whatever `kernel` and `rows_per_thread` it is given.
 #include <string>
@@ -9,12 +11,18 @@
 #include <torch/csrc/stable/library.h>
 
 STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
-  m.def(
-      "forward(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
+  const auto define_also_of_pairs = [&](const std::string& name, const std::string& rest) {
+    m.def((name + "(" + rest).c_str());
+    m.def((name + "_of_pairs(Tensor? x_index, Tensor? y_index, " + rest).c_str());
+  };
+  define_also_of_pairs(
+      "forward",
+      "Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, "
       "Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, str cost, str kernel, int rows_per_thread, "
       "bool save) -> (Tensor value, Tensor saved)");
-  m.def(
-      "backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
+  define_also_of_pairs(
+      "backward",
+      "Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, Tensor? x_lengths, "
       "Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, "
       "float warp_penalty, str cost, str kernel, int rows_per_thread, bool need_x, bool need_y) "
       "-> (Tensor grad_x, Tensor grad_y)");
@@ -43,12 +51,16 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
 
   // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing
   // where save is false. open_ends: the path may begin and end in any column.
-  m.def(
-      "dtw(Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
-      "int bandwidth, float warp_penalty, bool open_ends, str cost, bool save) -> (Tensor value, Tensor spans)");
-  m.def(
-      "dtw_backward(Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans, Tensor? x_lengths, "
-      "Tensor? y_lengths, str cost, bool need_x, bool need_y) -> (Tensor grad_x, Tensor grad_y)");
+  define_also_of_pairs(
+      "dtw",
+      "Tensor x, Tensor y, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
+      "int bandwidth, float warp_penalty, bool open_ends, str cost, bool save) "
+      "-> (Tensor value, Tensor spans)");
+  define_also_of_pairs(
+      "dtw_backward",
+      "Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans, Tensor? x_lengths, "
+      "Tensor? y_lengths, str cost, bool need_x, bool need_y) "
+      "-> (Tensor grad_x, Tensor grad_y)");
   m.def(
       "dtw_from_cost(Tensor cost_matrix, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? warp_penalties, "
       "int bandwidth, float warp_penalty, bool open_ends, bool save) -> (Tensor value, Tensor spans)");

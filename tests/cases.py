@@ -67,6 +67,8 @@ ENGINES = [
     if dtype == torch.float32 or case.rows != 4
 ]
 
+COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
+
 # What one rounding to the dtype of a gradient costs, with some room. The arithmetic in between is float32 at least, and its
 # error against E of about 1e-6 (short series, gamma of 0.1 and more) disappears in the float32 figure.
 GRADIENT_TOLERANCE = {torch.float64: 1e-9, torch.float32: 3e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}

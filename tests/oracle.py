@@ -50,6 +50,9 @@ def cost_and_slopes(x, y, cost):
         u, v = x[:, None, :] / x_norm, y[None, :, :] / y_norm
         similarity = (u * v).sum(2, keepdims=True)
         return cdist(x, y, cost), (similarity * u - v) / x_norm, (similarity * v - u) / y_norm
+    if cost == "huber":
+        size, slope = np.abs(difference), np.clip(difference, -1, 1)
+        return np.where(size <= 1, difference**2 / 2, size - 0.5).sum(2), slope, -slope
     costs = cdist(x, y, cost)
     if cost == "sqeuclidean":
         slope = 2 * difference
@@ -242,6 +245,9 @@ def torch_costs(x, y, cost):
         return difference.abs().sum(2)
     if cost == "euclidean":
         return difference.square().sum(2).sqrt()
+    if cost == "huber":
+        size = difference.abs()
+        return torch.where(size <= 1, difference.square() / 2, size - 0.5).sum(2)
     unit_x, unit_y = (series / series.square().sum(1, keepdim=True).sqrt() for series in (x, y))
     return 1 - unit_x @ unit_y.T
 

@@ -7,6 +7,7 @@
     torch._C._functorch.is_functorch_wrapped_tensor            2.10, 2.13   ImportError
     torch.autograd.forward_ad._current_level                   2.10, 2.13   ImportError
     torch.fx.experimental.symbolic_shapes.statically_known_true  2.10, 2.13  what it would save is done
+    torch.distributed.distributed_c10d._get_default_store        2.10, 2.13   ImportError, where ranks share a problem
     torch.nested: _ragged_idx of a jagged tensor               2.10, 2.13   taken to be 1, where PyTorch puts it
 
 No other file uses such names: a test asks for it, and for what stands in.
@@ -72,3 +73,8 @@ def known_to_be(condition):
 
 def ragged_dimension(jagged):
     return getattr(jagged, "_ragged_idx", 1)
+
+
+def default_store():
+    """The store by which the ranks of torch.distributed have found each other."""
+    return _require("distributed.distributed_c10d._get_default_store")()

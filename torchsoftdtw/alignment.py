@@ -31,7 +31,7 @@ def soft_dtw_alignment(
         y: (B, M, D), or (M, D) for one pair.
         gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`, but
             without a gradient. The smaller, the fewer cells share a row.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`. What lies beyond is 0 in the alignment.
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, as in `soft_dtw`. Cells outside are 0 in the alignment.

@@ -49,8 +49,8 @@ def soft_dtw_divergence(
         gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`. A
             tensor has a gradient with "soft" only.
         kind: "soft", "sharp" or "mean".
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. A callable is also asked
-            for the costs within x and within y, in batches that hold several of the three terms.
+        cost: a name or a callable, as in `soft_dtw`. A callable is also asked for the costs within x and within y, in
+            batches that hold several of the three terms.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, in all three terms, each with its own two lengths.

@@ -37,7 +37,8 @@ def soft_dtw(
         gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
             (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
-            zero vector is 1), or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
+            zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, |u| - 1/2 beyond), or
+            a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
             would mean waiting for it: a pair with one out of range gets NaN.
@@ -55,9 +56,9 @@ def soft_dtw(
     Returns:
         (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
         in the dtype of x and y, and can be differentiated again, up to the third order. So do gradients to gamma and
-        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty, and
-        warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number out of range on a
-        CUDA device answers NaN for its pair.)
+        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty
+        or with "huber", and warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number
+        out of range on a CUDA device answers NaN for its pair.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -155,7 +156,7 @@ def soft_dtw_from_cost(
 
 def values_of(problem, kernel):
     """Soft-DTW (B,) of each pair of a Problem."""
-    if callable(problem.cost) or problem.open_ends or _needs_matrix(problem.options):
+    if callable(problem.cost) or problem.open_ends or _needs_matrix(problem):
         return _run_from_cost(matrix_of(problem), problem.options, kernel, problem.open_ends)
     reduced, inputs = _reduced_and_inputs(problem, kernel)
     return reduced.value(transforms.value_of_series(reduced.x, reduced.y, inputs))
@@ -192,8 +193,10 @@ def _run_from_cost(matrix, options, kernel, open_ends):
     return transforms.value_of_cost(matrix, CostCall(*options, *plan, save)).to(dtype)
 
 
-def _needs_matrix(options):
+def _needs_matrix(problem):
     """Whether a gradient is asked for that only the kernels of ready-made costs give."""
-    if options.warp_penalties is None and options.warp_penalty == 0:
+    options = problem.options
+    has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
+    if not has_penalty and costs.is_homogeneous(problem.cost):
         return False
     return arguments.wants_gradient(options.warp_penalties, options.gammas)

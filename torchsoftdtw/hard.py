@@ -55,7 +55,7 @@ def dtw(
         1.0
     """
     problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
-    return problem.answer(_values_and_spans(problem)[0])
+    return problem.answer(values_of(problem))
 
 
 def dtw_path(
@@ -96,6 +96,11 @@ def dtw_path(
     value, spans = _values_and_spans(problem, with_path=True)
     paths = paths_from_spans(spans)
     return problem.answer(value), paths if problem.batched else paths[0]
+
+
+def values_of(problem):
+    """Hard DTW (B,) of each pair of a Problem."""
+    return _values_and_spans(problem)[0]
 
 
 def _values_and_spans(problem, with_path=False):

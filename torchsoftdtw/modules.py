@@ -2,7 +2,7 @@
 
 import torch
 
-from ._inputs import arguments, per_pair
+from ._inputs import arguments, per_pair, remedies
 from ._inputs import cost as costs
 from .divergence import KINDS, soft_dtw_divergence
 from .functional import soft_dtw
@@ -16,7 +16,7 @@ class SoftDTW(torch.nn.Module):
     Args:
         gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
             torch.nn.Parameter makes learnable.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
         reduction: "mean" or "sum" over the pairs, or "none".
@@ -72,8 +72,11 @@ class SoftDTW(torch.nn.Module):
     def forward(self, x, y, x_lengths=None, y_lengths=None):
         """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
 
-        Either may be a nested tensor or a PackedSequence, which has its own lengths.
+        Either may be a nested tensor or a PackedSequence, which has its own lengths. A pair without a batch, (N, D) and
+        (M, D), is taken with a FutureWarning, since a batch of series of one channel, (B, N), looks the same.
         """
+        if isinstance(x, torch.Tensor) and x.dim() == 2 and not (x.is_nested or torch.compiler.is_compiling()):
+            remedies.warn_of_pair_without_batch(type(self).__name__, x)
         value = self._compare(
             x,
             y,
@@ -113,7 +116,7 @@ class SoftDTWDivergence(SoftDTW):
     Args:
         gamma: smoothing, in the unit of the cost; a positive number or a tensor, as in `SoftDTW`.
         kind: "soft", "sharp" or "mean", as in `soft_dtw_divergence`.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+        cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor.
         reduction: "mean" or "sum" over the pairs, or "none".

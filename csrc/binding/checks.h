@@ -4,10 +4,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <torch/headeronly/util/Exception.h>
 
 #include "core/call.h"
+#include "core/cost.h"
 #include "core/recurrence.h"
 #include "tensors.h"
 
@@ -21,13 +23,21 @@ struct Options {
   int64_t bandwidth;
   double gamma, warp_penalty;
   const OptionalTensor *gammas = nullptr, *warp_penalties = nullptr;
+  const OptionalTensor *x_index = nullptr, *y_index = nullptr;  // which series a pair has, if not its own ones
+
+  bool has_index() const { return x_index != nullptr && x_index->has_value(); }
+  int64_t batch_of(const Tensor& x) const { return has_index() ? (*x_index)->size(0) : x.size(0); }
 };
 
 inline Cost cost_from_name(const std::string& name) {
-  if (name == "sqeuclidean") return Cost::kSqEuclidean;
-  if (name == "euclidean") return Cost::kEuclidean;
-  if (name == "cityblock") return Cost::kCityblock;
-  STD_TORCH_CHECK(false, "cost: expected 'sqeuclidean', 'euclidean' or 'cityblock', got '", name, "'");
+  using Types = Costs<PlainMath<double>>;
+  std::string known;
+  for (int place = 0; place < int(std::tuple_size_v<Types>); ++place) {
+    const char* const own = with_cost<Types>(Cost(place), [](auto type) { return type.kName; });
+    if (name == own) return Cost(place);
+    known.append(place == 0 ? "'" : ", '").append(own).append("'");
+  }
+  STD_TORCH_CHECK(false, "cost: expected one of ", known, ", got '", name, "'");
   return Cost::kSqEuclidean;
 }
 
@@ -50,6 +60,17 @@ inline const double* number_per_pair(const OptionalTensor* tensor, int64_t batch
   return numbers.const_data_ptr<double>();
 }
 
+// Whose numbers count the series of `series`, which is what the caller answers for.
+inline const int32_t* index_of(const OptionalTensor* index, int64_t batch, const Tensor& series, const char* name) {
+  if (!index || !*index) return nullptr;
+  const Tensor& numbers = **index;
+  STD_TORCH_CHECK(
+      numbers.dim() == 1 && numbers.size(0) == batch && numbers.scalar_type() == ScalarType::Int &&
+          numbers.is_contiguous() && numbers.device() == series.device(),
+      name, ": expected a contiguous int32 tensor of shape (", batch, ",) on the device of the series");
+  return numbers.const_data_ptr<int32_t>();
+}
+
 template <typename T>
 View<const T> view(const Tensor& tensor) {
   return {tensor.const_data_ptr<T>(), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
@@ -61,7 +82,7 @@ View<T> mutable_view(const Tensor& tensor) {
 }
 
 template <typename T>
-void fill_options(Problem<T>& problem, const Options& options, const Tensor& like) {
+void fill_options(Problem<T>& problem, const Options& options, const Tensor& like, int64_t x_count, int64_t y_count) {
   constexpr int64_t longest = int64_t{1} << 28;
   STD_TORCH_CHECK(
       problem.n >= 1 && problem.m >= 1 && problem.n <= longest && problem.m <= longest,
@@ -71,8 +92,8 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   STD_TORCH_CHECK(
       std::isfinite(options.warp_penalty) && options.warp_penalty >= 0,
       "warp_penalty: expected a number of at least 0, got ", options.warp_penalty);
-  problem.x_lengths = per_pair(options.x_lengths, problem.batch, like, "x_lengths");
-  problem.y_lengths = per_pair(options.y_lengths, problem.batch, like, "y_lengths");
+  problem.x_lengths = per_pair(options.x_lengths, x_count, like, "x_lengths");
+  problem.y_lengths = per_pair(options.y_lengths, y_count, like, "y_lengths");
   problem.bandwidths = per_pair(options.bandwidths, problem.batch, like, "bandwidths");
   problem.bandwidth = options.bandwidth;
   problem.gamma = options.gamma;
@@ -83,11 +104,12 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
 }
 
 // What holds of series however a kernel wants them arranged.
-inline void check_series(const Tensor& x, const Tensor& y) {
+inline void check_series(const Tensor& x, const Tensor& y, const Options& options) {
   STD_TORCH_CHECK(x.dim() == 3 && y.dim() == 3, "x and y: expected 3 dimensions, got ", x.dim(), " and ", y.dim());
   STD_TORCH_CHECK(
-      x.size(0) == y.size(0) && x.size(2) == y.size(2), "x and y: expected the same batch and dimension, got (", x.size(0),
-      ", ., ", x.size(2), ") and (", y.size(0), ", ., ", y.size(2), ")");
+      (x.size(0) == y.size(0) || options.has_index()) && x.size(2) == y.size(2),
+      "x and y: expected the same batch and dimension, got (", x.size(0), ", ., ", x.size(2), ") and (", y.size(0), ", ., ",
+      y.size(2), ")");
   STD_TORCH_CHECK(
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
 }
@@ -97,13 +119,14 @@ template <typename T>
 Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options) {
   Problem<T> problem;
   problem.cost = cost;
-  problem.x = view<T>(x);
-  problem.y = view<T>(y);
-  problem.batch = x.size(0);
+  problem.batch = options.batch_of(x);
+  problem.x = {view<T>(x), index_of(options.x_index, problem.batch, x, "x_index")};
+  problem.y = {view<T>(y), index_of(options.y_index, problem.batch, y, "y_index")};
+  STD_TORCH_CHECK(!problem.x.index == !problem.y.index, "x_index and y_index: expected both or neither");
   problem.n = x.size(1);
   problem.m = y.size(1);
   problem.dim = x.size(2);
-  fill_options(problem, options, x);
+  fill_options(problem, options, x, x.size(0), y.size(0));
   return problem;
 }
 
@@ -111,7 +134,7 @@ Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, cons
 inline Call call_of_series(const Tensor& x, const Tensor& y, Cost cost, const Options& options, bool keeps) {
   const auto has = [](const OptionalTensor* tensor) { return tensor != nullptr && tensor->has_value(); };
   Call call;
-  call.batch = x.size(0);
+  call.batch = options.batch_of(x);
   call.n = x.size(1);
   call.m = y.size(1);
   call.dim = x.size(2);
@@ -133,7 +156,7 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
   problem.batch = cost_matrix.size(0);
   problem.n = cost_matrix.size(1);
   problem.m = cost_matrix.size(2);
-  fill_options(problem, options, cost_matrix);
+  fill_options(problem, options, cost_matrix, problem.batch, problem.batch);
   return problem;
 }
 
@@ -142,9 +165,9 @@ Problem<T> problem_from_cost(const Tensor& cost_matrix, const Options& options) 
 enum class Order { kDimensionMajor, kVectors, kFours };
 enum class Pass { kForward, kBackward };
 
-// The gradient of a (B, L, D) series, uninitialised or zero.
-inline Tensor new_series_gradient(const Tensor& series, Order order, bool zero_filled) {
-  const int64_t batch = series.size(0), length = series.size(1), dim = series.size(2);
+// The gradients of (B, L, D) series, a `batch` of them, uninitialised or zero.
+inline Tensor new_series_gradient(const Tensor& series, int64_t batch, Order order, bool zero_filled) {
+  const int64_t length = series.size(1), dim = series.size(2);
   if (order == Order::kVectors) return new_table(series, batch, length, dim, zero_filled);
   if (zero_filled) return torch::stable::transpose(new_table(series, batch, dim, length, true), 1, 2);
   return new_strided(series, {batch, length, dim}, {length * dim, 1, length}, type_of(series));
@@ -168,6 +191,19 @@ void take_grad_value(Gradient<T>& gradient, const Tensor& grad_value, const Tens
   gradient.grad_stride = grad_value.stride(0);
   gradient.value = value.const_data_ptr<T>();
 }
+
+// An op of pairs that say which series they have, as the op of pairs of which each has its own.
+template <auto kOp>
+struct EachItsOwn;
+template <class Result, class... Rest, Result (*kOp)(OptionalTensor, OptionalTensor, Rest...)>
+struct EachItsOwn<kOp> {
+  static Result call(Rest... rest) { return kOp({}, {}, std::move(rest)...); }
+};
+
+// The two ops of an entry point `name`_of_pairs.
+#define SOFTDTW_IMPL_OF_PAIRS(m, Entries, name)                    \
+  m.impl(#name "_of_pairs", TORCH_BOX(&Entries::name##_of_pairs)); \
+  m.impl(#name, TORCH_BOX(&softdtw::EachItsOwn<&Entries::name##_of_pairs>::call));
 
 // Calls f(T{}) with the C++ type of a float32 or float64 tensor.
 template <typename F>

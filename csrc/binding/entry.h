@@ -65,14 +65,16 @@ struct EntryPoints {
     Backend::template backward<T>(problem, plan, gradient, saved.const_data_ptr(), like);
   }
 
-  static std::tuple<Tensor, Tensor> forward(
-      Tensor x, Tensor y, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths,
-      OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty,
-      std::string cost, std::string kernel, int64_t rows_per_thread, bool save) {
+  static std::tuple<Tensor, Tensor> forward_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor x, Tensor y, OptionalTensor x_lengths,
+      OptionalTensor y_lengths, OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties,
+      int64_t bandwidth, double gamma, double warp_penalty, std::string cost, std::string kernel, int64_t rows_per_thread,
+      bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      check_series(x, y);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
+                               warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
+      check_series(x, y, options);
       const Call call = call_of_series(x, y, cost_from_name(cost), options, save);
       const Plan plan = Backend::plan(call, kernel, rows_per_thread, x.get_device_index());
       const Order order = Backend::order(call, plan, Pass::kForward);
@@ -82,14 +84,16 @@ struct EntryPoints {
     });
   }
 
-  static std::tuple<Tensor, Tensor> backward(
-      Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved, OptionalTensor x_lengths, OptionalTensor y_lengths,
-      OptionalTensor bandwidths, OptionalTensor gammas, OptionalTensor warp_penalties, int64_t bandwidth, double gamma,
-      double warp_penalty, std::string cost, std::string, int64_t, bool need_x, bool need_y) {
+  static std::tuple<Tensor, Tensor> backward_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor saved,
+      OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths, OptionalTensor gammas,
+      OptionalTensor warp_penalties, int64_t bandwidth, double gamma, double warp_penalty, std::string cost, std::string,
+      int64_t, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
-      check_series(x, y);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, gamma, warp_penalty, &gammas, &warp_penalties};
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, gamma,
+                               warp_penalty, &gammas,   &warp_penalties, &x_index,  &y_index};
+      check_series(x, y, options);
       const Call call = call_of_series(x, y, cost_from_name(cost), options, true);
       const Plan plan = plan_of(saved, x);
       const Order order = Backend::order(call, plan, Pass::kBackward);
@@ -97,8 +101,10 @@ struct EntryPoints {
       const auto problem = problem_from_series<T>(x_view, y_view, call.cost, options);
       Gradient<T> gradient;
       const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
-      Tensor grad_x = need_x ? new_series_gradient(x, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
-      Tensor grad_y = need_y ? new_series_gradient(y, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
+      Tensor grad_x =
+          need_x ? new_series_gradient(x, problem.batch, order, problem.ragged() || x_adds_up) : new_vector(x, 0);
+      Tensor grad_y =
+          need_y ? new_series_gradient(y, problem.batch, order, problem.ragged() || y_adds_up) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, plan, gradient, grad_value, value, saved, x);
@@ -170,8 +176,8 @@ struct EntryPoints {
 #define SOFTDTW_REGISTER(key, Backend, saved_size_name)                    \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                        \
     using Entries = softdtw::EntryPoints<Backend>;                         \
-    m.impl("forward", TORCH_BOX(&Entries::forward));                       \
-    m.impl("backward", TORCH_BOX(&Entries::backward));                     \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, forward)                             \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, backward)                            \
     m.impl("forward_from_cost", TORCH_BOX(&Entries::forward_from_cost));   \
     m.impl("backward_from_cost", TORCH_BOX(&Entries::backward_from_cost)); \
   }                                                                        \

@@ -50,34 +50,37 @@ struct HardEntryPoints {
   // gamma: the costs stay in their own unit.
   static constexpr double kNoGamma = 1.0 / kLn2;
 
-  static std::tuple<Tensor, Tensor> dtw(
-      Tensor x, Tensor y, OptionalTensor x_lengths, OptionalTensor y_lengths, OptionalTensor bandwidths,
-      OptionalTensor warp_penalties, int64_t bandwidth, double warp_penalty, bool open_ends, std::string cost, bool save) {
+  static std::tuple<Tensor, Tensor> dtw_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor x, Tensor y, OptionalTensor x_lengths,
+      OptionalTensor y_lengths, OptionalTensor bandwidths, OptionalTensor warp_penalties, int64_t bandwidth,
+      double warp_penalty, bool open_ends, std::string cost, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      check_series(x, y);
+      const Options options = {x_lengths,    y_lengths, bandwidths,      bandwidth, kNoGamma,
+                               warp_penalty, nullptr,   &warp_penalties, &x_index,  &y_index};
+      check_series(x, y, options);
       const Cost kind = cost_from_name(cost);
       const Tensor x_view = Backend::arrange(x, kind), y_view = Backend::arrange(y, kind);
-      auto problem = problem_from_series<T>(
-          x_view, y_view, kind,
-          {x_lengths, y_lengths, bandwidths, bandwidth, kNoGamma, warp_penalty, nullptr, &warp_penalties});
+      auto problem = problem_from_series<T>(x_view, y_view, kind, options);
       problem.scale = 1;
       return run_forward(problem, open_ends, save, x);
     });
   }
 
-  static std::tuple<Tensor, Tensor> dtw_backward(
-      Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans, OptionalTensor x_lengths, OptionalTensor y_lengths,
-      std::string cost, bool need_x, bool need_y) {
+  static std::tuple<Tensor, Tensor> dtw_backward_of_pairs(
+      OptionalTensor x_index, OptionalTensor y_index, Tensor grad_value, Tensor x, Tensor y, Tensor value, Tensor spans,
+      OptionalTensor x_lengths, OptionalTensor y_lengths, std::string cost, bool need_x, bool need_y) {
     return dispatch(x, [&](auto zero) -> std::tuple<Tensor, Tensor> {
       using T = decltype(zero);
-      check_series(x, y);
       const OptionalTensor none;
-      const auto problem =
-          problem_from_series<T>(x, y, cost_from_name(cost), {x_lengths, y_lengths, none, -1, kNoGamma, 0.0});
+      const Options options = {x_lengths, y_lengths, none, -1, kNoGamma, 0.0, nullptr, nullptr, &x_index, &y_index};
+      check_series(x, y, options);
+      const auto problem = problem_from_series<T>(x, y, cost_from_name(cost), options);
       HardGradient<T> gradient;
-      const Tensor grad_x = need_x ? new_series_gradient(x, Order::kDimensionMajor, false) : new_vector(x, 0);
-      const Tensor grad_y = need_y ? new_series_gradient(y, Order::kDimensionMajor, false) : new_vector(y, 0);
+      const Tensor grad_x =
+          need_x ? new_series_gradient(x, problem.batch, Order::kDimensionMajor, false) : new_vector(x, 0);
+      const Tensor grad_y =
+          need_y ? new_series_gradient(y, problem.batch, Order::kDimensionMajor, false) : new_vector(y, 0);
       if (need_x) gradient.x = mutable_view<T>(grad_x);
       if (need_y) gradient.y = mutable_view<T>(grad_y);
       run_backward(problem, gradient, grad_value, value, spans, x);
@@ -119,8 +122,8 @@ struct HardEntryPoints {
 #define SOFTDTW_REGISTER_HARD(key, Backend)                                        \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                \
     using Entries = softdtw::HardEntryPoints<Backend>;                             \
-    m.impl("dtw", TORCH_BOX(&Entries::dtw));                                       \
-    m.impl("dtw_backward", TORCH_BOX(&Entries::dtw_backward));                     \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, dtw)                                         \
+    SOFTDTW_IMPL_OF_PAIRS(m, Entries, dtw_backward)                                \
     m.impl("dtw_from_cost", TORCH_BOX(&Entries::dtw_from_cost));                   \
     m.impl("dtw_from_cost_backward", TORCH_BOX(&Entries::dtw_from_cost_backward)); \
   }

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "problem.h"
+#include "row_gradient.h"
 
 namespace softdtw {
 
@@ -28,72 +28,37 @@ struct HardGradient : Gradient<T> {
 
 // The rows [first, last] that the path meets in a column: spans only move to the right.
 SOFTDTW_HD Span rows_of_column(const Span* spans, int rows, int column) {
-  int low = 0, high = rows;  // the first row whose span ends at the column or later
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (spans[middle].last >= column)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  const int first = low;
-  high = rows;  // the first row whose span begins after the column
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (spans[middle].first > column)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return {first, low - 1};
+  const auto first_row = [&](auto&& is_there) {
+    int low = 0, high = rows;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (is_there(spans[middle]))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return low;
+  };
+  const int end = first_row([&](const Span& span) { return span.first > column; });
+  return {first_row([&](const Span& span) { return span.last >= column; }), end - 1};
 }
 
-// What dC/d(difference) is multiplied by besides the difference (its sign, for cityblock) in every coordinate.
-template <typename T>
-SOFTDTW_HD T slope_of_cell(const Problem<T>& problem, const View<const T>& x, const View<const T>& y, int row, int column) {
-  if (problem.cost == Cost::kSqEuclidean) return T(2);
-  if (problem.cost == Cost::kCityblock) return T(1);
-  T sum = 0;
-  for (int64_t d = 0; d < problem.dim; ++d) {
-    const T difference = x.at(row, d) - y.at(column, d);
-    sum += difference * difference;
-  }
-  return sum > T(0) ? T(1) / std::sqrt(sum) : T(0);
-}
-
-// (5) for one row of x (kForX) or of y, with E = 1 on the path. What there is of a pair whose value is not a number, without_value() says; padding
-// gets 0 unless the lengths themselves are out of range.
+// (5) for one row of x (kForX) or of y, with E = 1 on the path. What there is of a pair whose value is not a number,
+// without_value() says; padding gets 0 unless the lengths themselves are out of range.
 template <bool kForX, typename T>
 SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index) {
-  const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
   const Extent extent = problem.extent(pair);
   const bool inside = index < (kForX ? extent.n : extent.m);
-  const bool finite = std::isfinite(gradient.value[pair]);
-  if (!extent.valid() || !inside || !finite) {
+  if (!extent.valid() || !inside || !std::isfinite(gradient.value[pair])) {
+    const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
     const T fill = extent.valid() && !inside ? T(0) : gradient.without_value(pair);
     for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = fill;
     return;
   }
   const Span* const spans = gradient.spans + pair * problem.n;
   const Span others = kForX ? spans[index] : rows_of_column(spans, extent.n, index);
-  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = kForX ? gradient.arriving(pair) : -gradient.arriving(pair);
-  constexpr int kDims = 4;
-  for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
-    T sums[kDims] = {};
-    for (int other = others.first; other <= others.last; ++other) {
-      const int row = kForX ? index : other, column = kForX ? other : index;
-      const T slope = slope_of_cell(problem, x, y, row, column);
-      for (int k = 0; k < kDims; ++k) {
-        if (d0 + k >= problem.dim) break;
-        const T difference = x.at(row, d0 + k) - y.at(column, d0 + k);
-        const T share = problem.cost == Cost::kCityblock ? T((difference > T(0)) - (difference < T(0))) : difference;
-        sums[k] += slope * share;
-      }
-    }
-    for (int k = 0; k < kDims; ++k)
-      if (d0 + k < problem.dim) out.at(index, d0 + k) = sums[k] * scale;
-  }
+  const auto on_path = [](int, int) { return T(1); };
+  row_gradient<kForX, PlainMath<T>>(problem, gradient, pair, index, others.first, others.last, on_path);
 }
 
 // The same for one row of ready-made costs.

@@ -14,7 +14,8 @@ namespace softdtw {
 
 constexpr double kLn2 = 0.693147180559945309417;
 
-enum class Cost : int { kSqEuclidean, kEuclidean, kCityblock, kMatrix };
+// A ready-made matrix, or the place of a type in Costs (cost_types.h).
+enum class Cost : int { kMatrix = -1, kSqEuclidean, kEuclidean, kCityblock };
 
 // A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
 template <typename T>
@@ -24,6 +25,15 @@ struct View {
 
   SOFTDTW_HD View pair(int64_t b) const { return {data + b * batch_stride, 0, row_stride, column_stride}; }
   SOFTDTW_HD T& at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+};
+
+// The series of one side. Pair b has the b-th of them, or the one that `index` names: all pairs of two sets need no copies.
+template <typename T>
+struct SeriesView : View<T> {
+  const int32_t* index = nullptr;
+
+  SOFTDTW_HD int64_t of(int64_t b) const { return index ? index[b] : b; }
+  SOFTDTW_HD View<T> pair(int64_t b) const { return View<T>::pair(of(b)); }
 };
 
 // The part of the table that one pair fills: rows [0, n), columns [0, m), low <= column - row <= high.
@@ -37,10 +47,10 @@ struct Extent {
 template <typename T>
 struct Problem {
   Cost cost = Cost::kSqEuclidean;
-  View<const T> x, y;         // unless cost is kMatrix
+  SeriesView<const T> x, y;   // unless cost is kMatrix
   View<const T> cost_matrix;  // if cost is kMatrix
   int64_t batch = 0, n = 0, m = 0, dim = 0;
-  const int64_t* x_lengths = nullptr;   // null: every pair has n rows
+  const int64_t* x_lengths = nullptr;   // of each series; null: every pair has n rows
   const int64_t* y_lengths = nullptr;   // null: every pair has m columns
   const int64_t* bandwidths = nullptr;  // null: `bandwidth` holds for every pair
   int64_t bandwidth = -1;               // Sakoe-Chiba radius; below 0: no band
@@ -69,7 +79,7 @@ struct Problem {
   // range gives an invalid extent, and the kernels answer NaN for that pair.
   SOFTDTW_HD Extent extent(int64_t b) const {
     if ((gammas || warp_penalties) && !numbers_valid(b)) return {0, 0, 0, 0};
-    const int64_t rows = x_lengths ? x_lengths[b] : n, columns = y_lengths ? y_lengths[b] : m;
+    const int64_t rows = x_lengths ? x_lengths[x.of(b)] : n, columns = y_lengths ? y_lengths[y.of(b)] : m;
     if (rows < 1 || rows > n || columns < 1 || columns > m) return {0, 0, 0, 0};
     const int64_t widest = rows + columns + 64;  // no band: wider than any table, and no sum with it overflows an int
     int64_t radius = bandwidths ? bandwidths[b] : bandwidth;
@@ -93,5 +103,25 @@ struct Gradient {
   // The gradient of a pair whose value is not a number: none, but 0 where nothing arrives, as of a pair that was masked out.
   SOFTDTW_HD T without_value(int64_t b) const { return arriving(b) == T(0) ? T(0) : T(NAN); }
 };
+
+// The answer for a pair whose value is not a number, by one of some threads: in the pair's own part, and everywhere where its
+// lengths are out of range: no number of such a pair is to be trusted.
+template <typename T>
+SOFTDTW_HD void spoil_gradient(
+    const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair, int64_t thread,
+    int64_t threads) {
+  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
+  const T with = gradient.without_value(pair);
+  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns, bool is_table) {
+    if (out.data == nullptr) return;
+    for (int64_t i = thread; i < rows * columns; i += threads) {
+      const int row = static_cast<int>(i / columns), column = static_cast<int>(i % columns);
+      if (!is_table || !extent.valid() || extent.in_band(row, column)) out.pair(pair).at(row, column) = with;
+    }
+  };
+  fill(gradient.x, n, problem.dim, false);
+  fill(gradient.y, m, problem.dim, false);
+  fill(gradient.cost, n, m, true);
+}
 
 }  // namespace softdtw

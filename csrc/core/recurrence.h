@@ -11,7 +11,7 @@
 
 namespace softdtw {
 
-// m of a cell that no path reaches. Finite, so that the difference of two of them is 0 and not NaN.
+// m of a cell that no path reaches, by m's own type. Finite, so that the difference of two of them is 0 and not NaN.
 template <typename T>
 struct Unreachable;
 template <>
@@ -62,10 +62,11 @@ struct SoftDtw {
   Cell penalty;  // of a step up or left: to be added to m, to be multiplied with s
 
   // What a cost adds to m and multiplies s with. In the general case a cost too large for a fraction is itself as good as a
-  // whole number, and NaN goes to both.
+  // whole number, +inf forbids its cell, and NaN goes to both.
   SOFTDTW_HD static Cell split(T cost, M scale) {
     if constexpr (kGeneral) {
-      const M exponent = static_cast<M>(cost) * scale;
+      const M scaled = static_cast<M>(cost) * scale;
+      const M exponent = scaled > Unreachable<M>::value ? Unreachable<M>::value : scaled;
       const bool small = exponent < Whole<M>::limit;
       const M whole = Math<M>::round(exponent);
       return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : cost};

@@ -67,19 +67,14 @@ struct Reverse {
     }
   }
 
-  template <Cost kCost>
-  void steps_of_line(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
-    SeriesGradient<T, kCost> gradient;
-    gradient.start(pair, scratch, row, 0);
-    runs<false>(pair, scratch, row, first, last, gradient);
-    gradient.finish(first);
-  }
-
   void segment(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {
-    if (pair.cost != Cost::kMatrix && pair.dim == 1) {
-      if (pair.cost == Cost::kSqEuclidean) return steps_of_line<Cost::kSqEuclidean>(pair, scratch, row, first, last);
-      return steps_of_line<Cost::kCityblock>(pair, scratch, row, first, last);
-    }
+    if (pair.cost != Cost::kMatrix && pair.dim == 1)
+      return with_sum<Costs<VectorMath<T>>>(pair.cost, [&](auto sum) {
+        SeriesGradient<decltype(sum), T> gradient;
+        gradient.start(pair, scratch, row, 0);
+        runs<false>(pair, scratch, row, first, last, gradient);
+        gradient.finish(first);
+      });
     NoGradient none;
     runs<true>(pair, scratch, row, first, last, none);
     T* const e = scratch.weights;
@@ -88,9 +83,10 @@ struct Reverse {
       if (dcost.narrow.data) return write_cost_gradient(pair, dcost.narrow, scratch.factor, row, first, last, e);
       return write_cost_gradient(pair, dcost.wide, scratch.factor, row, first, last, e);
     }
-    if (pair.cost == Cost::kCityblock) return add_series_gradient<T, Cost::kCityblock>(pair, scratch, row, first, last, e);
-    if (pair.cost == Cost::kEuclidean) divide_by_distance(pair, row, first, last, e);
-    add_series_gradient<T, Cost::kSqEuclidean>(pair, scratch, row, first, last, e);
+    with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
+      if constexpr (type.kOverCost) divide_by_costs(type, pair, row, first, last, e);
+      add_series_gradient(typename decltype(type)::Sum{}, pair, scratch, row, first, last, e);
+    });
   }
 };
 

@@ -40,13 +40,7 @@ void split_wide_costs(const double* cost, double scale, const Rows& rows, T* m, 
   for (int64_t row = rows.begin; row < rows.end; ++row) m[row] = T(whole[row]), r[row] = T(rest[row]);
 }
 
-template <typename V>
-SOFTDTW_INLINE V distance_term(V difference, Cost cost) {
-  if (cost == Cost::kCityblock) return difference < V{} ? -difference : difference;
-  return difference * difference;
-}
-
-template <typename T, Cost kCost, bool Line>
+template <class C, typename T, bool Line>
 void fill_from_series(
     const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   const Vec<T> scale = splat(T(pair.scale));
@@ -55,11 +49,11 @@ void fill_from_series(
   for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
     const Vec<T> first_x = load(x + k);
     for (int64_t i = 0; i < steps; ++i) {
-      Vec<T> cost = distance_term(first_x - load(y - i + k), kCost);
+      Vec<T> cost = C::share(first_x - load(y - i + k), Vec<T>{});
       if (!Line)
         for (int64_t d = 1; d < pair.dim; ++d)
-          cost += distance_term(load(x + d * pair.x_stride + k) - load(y + d * pair.y_stride - i + k), kCost);
-      if (kCost == Cost::kEuclidean) cost = square_root<T>(cost);
+          cost = C::share(load(x + d * pair.x_stride + k) - load(y + d * pair.y_stride - i + k), cost);
+      cost = C::finish(cost);
       if constexpr (sizeof(T) < sizeof(double))
         split_small_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
       else
@@ -68,21 +62,15 @@ void fill_from_series(
   }
 }
 
-template <typename T>
-void fill_wide(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
+template <class C, typename T>
+void fill_wide(C, const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   for (int64_t i = 0; i < steps; ++i) {
     alignas(64) double cost[kRows] = {};
     const T* x = pair.x + row;
     const T* y = pair.y + kRows + pair.m - 1 - (step + i);
-    for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride) {
-      if (pair.cost == Cost::kCityblock)
-        for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] += __builtin_fabs(double(x[r]) - double(y[r]));
-      else
-        for (int64_t r = rows.begin; r < rows.end; ++r)
-          cost[r] += (double(x[r]) - double(y[r])) * (double(x[r]) - double(y[r]));
-    }
-    if (pair.cost == Cost::kEuclidean)
-      for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = __builtin_sqrt(cost[r]);
+    for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride)
+      for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = C::share(double(x[r]) - double(y[r]), cost[r]);
+    for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = C::finish(cost[r]);
     split_wide_costs(cost, pair.scale, rows, block.m[i], block.r[i]);
   }
 }
@@ -130,14 +118,6 @@ void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
   }
 }
 
-template <typename T, Cost kCost>
-void fill_narrow(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
-  if (pair.dim == 1)
-    fill_from_series<T, kCost, true>(pair, row, rows, step, steps, block);
-  else
-    fill_from_series<T, kCost, false>(pair, row, rows, step, steps, block);
-}
-
 template <typename T>
 void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step, int64_t steps, CostBlock<T>& block) {
   const Rows rows{live.begin * kSteps, live.end * kSteps};
@@ -146,13 +126,14 @@ void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step
   else if (pair.cost == Cost::kMatrix)
     fill_from_matrix(pair, pair.matrix.wide, row, rows, step, steps, block);
   else if (pair.wide)
-    fill_wide(pair, row, rows, step, steps, block);
-  else if (pair.cost == Cost::kSqEuclidean)
-    fill_narrow<T, Cost::kSqEuclidean>(pair, row, rows, step, steps, block);
-  else if (pair.cost == Cost::kCityblock || pair.dim == 1)
-    fill_narrow<T, Cost::kCityblock>(pair, row, rows, step, steps, block);
+    with_cost<Costs<PlainMath<double>>>(
+        pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });
   else
-    fill_narrow<T, Cost::kEuclidean>(pair, row, rows, step, steps, block);
+    with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
+      const auto fill =
+          pair.dim == 1 ? fill_from_series<decltype(type), T, true> : fill_from_series<decltype(type), T, false>;
+      fill(pair, row, rows, step, steps, block);
+    });
   const int64_t last_of_strip = step + steps - 1 - row;
   const bool inside = step >= kRows - 1 && last_of_strip <= pair.high && step - row - 2 * (kRows - 1) >= pair.low;
   if (!inside) forbid_outside(pair, row, rows, step, steps, block);

@@ -2,7 +2,7 @@
 
 // One dimension of a strip's series while E is swept in reverse. Row sums stay in their lanes. A column's sum moves one lane
 // up a step, as the column itself does, and leaves the strip at its first row.
-template <typename T, Cost kCost>
+template <class Sum, typename T>
 struct SeriesGradient {
   static constexpr int kVectors = kRows / kWidth<T>;
   using V = Vec<T>;
@@ -23,8 +23,7 @@ struct SeriesGradient {
 
   // Vector k of a step, in ascending order of k.
   SOFTDTW_INLINE void add(int k, int64_t step, V e) {
-    const V difference = x[k] - load(y - step + k * kWidth<T>), zero = {};
-    const V share = kCost == Cost::kCityblock ? (difference > zero ? e : difference < zero ? -e : zero) : e * difference;
+    const V share = e * Sum::slope(x[k] - load(y - step + k * kWidth<T>)), zero = {};
     row[k] += share;
     column[k] = share + Neighbour<T>::from_after(column[k], k + 1 < kVectors ? column[k + 1 < kVectors ? k + 1 : k] : zero);
   }
@@ -55,28 +54,25 @@ struct NoGradient {
   SOFTDTW_INLINE void leave_step(int64_t) {}
 };
 
-// E becomes E / distance, and 0 where the distance is: the subgradient there.
-template <typename T>
-void divide_by_distance(const Pair<T>& pair, int64_t row, int64_t first, int64_t last, T* e) {
+// E becomes E / cost.
+template <class C, typename T>
+void divide_by_costs(C, const Pair<T>& pair, int64_t row, int64_t first, int64_t last, T* e) {
   using V = Vec<T>;
-  const V zero = {};
   for (int64_t t = first; t <= last; ++t, e += 3 * kRows)
     for (int64_t k = 0; k < kRows; k += kWidth<T>) {
       const T* const y = pair.y + kRows + pair.m - 1 - t + k;
-      V squares = zero;
-      for (int64_t d = 0; d < pair.dim; ++d) {
-        const V difference = load(pair.x + d * pair.x_stride + row + k) - load(y + d * pair.y_stride);
-        squares += difference * difference;
-      }
-      store(e + k, squares > zero ? load(e + k) / square_root<T>(squares) : zero);
+      V sum = {};
+      for (int64_t d = 0; d < pair.dim; ++d)
+        sum = C::share(load(pair.x + d * pair.x_stride + row + k) - load(y + d * pair.y_stride), sum);
+      store(e + k, over_cost<VectorMath<T>>(load(e + k), C::finish(sum)));
     }
 }
 
-template <typename T, Cost kCost>
+template <class Sum, typename T>
 void add_series_gradient(
-    const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+    Sum, const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
   for (int64_t d = 0; d < pair.dim; ++d) {
-    SeriesGradient<T, kCost> gradient;
+    SeriesGradient<Sum, T> gradient;
     gradient.start(pair, scratch, row, d);
     for (int64_t t = last; t >= first; --t) {
       const T* const now = e + (t - first) * 3 * kRows;

@@ -8,23 +8,16 @@ inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t 
     for (int64_t k = 0; k < count; ++k) cost[k] = from[k * stride];
     return;
   }
-  const T* x = pair.x + row;
-  const T* y = pair.y + pair.extent.m - 1 - d + row;
-  if (pair.cost == Cost::kCityblock) {
-    for (int64_t k = 0; k < count; ++k) cost[k] = x[k] > y[k] ? x[k] - y[k] : y[k] - x[k];
+  with_cost<Costs<PlainMath<T>>>(pair.cost, [&](auto type) {
+    const T* x = pair.x + row;
+    const T* y = pair.y + pair.extent.m - 1 - d + row;
+    for (int64_t k = 0; k < count; ++k) cost[k] = type.share(x[k] - y[k], T(0));
     for (int64_t dim = 1; dim < pair.dim; ++dim) {
       x += pair.x_stride, y += pair.y_stride;
-      for (int64_t k = 0; k < count; ++k) cost[k] += x[k] > y[k] ? x[k] - y[k] : y[k] - x[k];
+      for (int64_t k = 0; k < count; ++k) cost[k] = type.share(x[k] - y[k], cost[k]);
     }
-    return;
-  }
-  for (int64_t k = 0; k < count; ++k) cost[k] = (x[k] - y[k]) * (x[k] - y[k]);
-  for (int64_t dim = 1; dim < pair.dim; ++dim) {
-    x += pair.x_stride, y += pair.y_stride;
-    for (int64_t k = 0; k < count; ++k) cost[k] += (x[k] - y[k]) * (x[k] - y[k]);
-  }
-  if (pair.cost == Cost::kEuclidean)
-    for (int64_t k = 0; k < kHardBlock; k += kWidth<T>) store(cost + k, square_root<T>(load(cost + k)));
+    for (int64_t k = 0; k < count; ++k) cost[k] = type.finish(cost[k]);
+  });
 }
 
 using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64

@@ -6,6 +6,8 @@ namespace {
 
 #include "simd.h"
 
+#include "core/cost_types.h"
+
 #include "live.h"
 
 #include "sweep.h"

@@ -57,7 +57,7 @@ constexpr double kWideFrom = 256;
 template <typename T, typename Input>
 Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, const Workspace<T>& workspace) {
   Pair<T> pair;
-  pair.cost = problem.cost;
+  pair.cost = problem.cost == Cost::kEuclidean && problem.dim == 1 ? Cost::kCityblock : problem.cost;
   pair.n = extent.n;
   pair.m = extent.m;
   pair.low = extent.low;
@@ -92,9 +92,9 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
     for (int64_t j = 0; j < kRows; ++j) to_y[j] = to_y[kRows];
     for (int64_t j = kRows + pair.m; j < pair.y_stride; ++j) to_y[j] = 0;
     const double range = double(largest) - double(least);
-    farthest += problem.cost == Cost::kCityblock ? range : range * range;
+    farthest = add_share<PlainMath<double>>(pair.cost, range, farthest);
   }
-  if (problem.cost == Cost::kEuclidean) farthest = std::sqrt(farthest);
+  farthest = finish_cost<PlainMath<double>>(pair.cost, farthest);
   pair.wide = sizeof(T) < sizeof(double) && !(farthest * pair.scale < kWideFrom);
   return pair;
 }
@@ -104,7 +104,7 @@ template <typename T, typename Input>
 void unpack_gradient(
     const Problem<Input>& problem, int64_t b, const Pair<T>& pair, const Scratch<T>& scratch,
     const Gradient<Input>& gradient) {
-  const T factor = T(gradient.arriving(b)) * T(problem.cost == Cost::kSqEuclidean ? 2 : 1);
+  const T factor = T(gradient.arriving(b)) * T(factor_of(problem.cost));
   const View<Input> x = gradient.x.pair(b), y = gradient.y.pair(b);
   for (int64_t d = 0; d < pair.dim; ++d) {
     if (gradient.x.data)
@@ -113,24 +113,6 @@ void unpack_gradient(
       for (int64_t j = 0; j < pair.m; ++j)
         y.at(j, d) = Input(-factor * scratch.dy[d * pair.y_stride + kRows + pair.m - 1 - j]);
   }
-}
-
-// Of a pair whose value is not a number. Padding stays zero unless the lengths themselves are invalid.
-template <typename T>
-void spoil_gradient(const Problem<T>& problem, int64_t b, const Extent& extent, const Gradient<T>& gradient) {
-  const T fill = gradient.without_value(b);
-  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
-  const View<T> x = gradient.x.pair(b), y = gradient.y.pair(b), cost = gradient.cost.pair(b);
-  for (int64_t d = 0; d < problem.dim; ++d) {
-    if (gradient.x.data)
-      for (int64_t i = 0; i < n; ++i) x.at(i, d) = fill;
-    if (gradient.y.data)
-      for (int64_t j = 0; j < m; ++j) y.at(j, d) = fill;
-  }
-  if (gradient.cost.data)
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < m; ++j)
-        if (!extent.valid() || extent.in_band(int(i), int(j))) cost.at(i, j) = fill;
 }
 
 }  // namespace cpu

@@ -124,7 +124,7 @@ struct BackwardPass {
     const int64_t b = task.b = selection.pair(index);
     const Extent extent = problem.extent(b);
     task.turns = 0;
-    if (!extent.valid() || !std::isfinite(gradient.value[b])) return spoil_gradient(problem, b, extent, gradient);
+    if (!extent.valid() || !std::isfinite(gradient.value[b])) return spoil_gradient(problem, gradient, extent, b, 0, 1);
     Workspace<T>& workspace = task.workspace;
     workspace.carve(problem, needs(), memory);
     char* const kept = saved ? saved + b * Table<T>::bytes(problem.n, problem.m) : workspace.table;

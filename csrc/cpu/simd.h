@@ -160,13 +160,20 @@ SOFTDTW_INLINE T highest(Vec<T> v) {
 
 #endif
 
+// What costs (core/cost_types.h) compute with.
 template <typename T>
-Vec<T> square_root(Vec<T> v) {
-  alignas(64) T lanes[kWidth<T>];
-  store(lanes, v);
-  for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(__builtin_sqrt(lanes[lane]));
-  return load(lanes);
-}
+struct VectorMath {
+  using V = Vec<T>;
+  SOFTDTW_INLINE static V fma(V a, V b, V c) { return a * b + c; }
+  SOFTDTW_INLINE static V abs(V a) { return a < V{} ? -a : a; }
+  SOFTDTW_INLINE static V quotient(V a, V b) { return a / b; }
+  static V sqrt(V a) {
+    alignas(64) T lanes[kWidth<T>];
+    store(lanes, a);
+    for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(__builtin_sqrt(lanes[lane]));
+    return load(lanes);
+  }
+};
 
 // s 2^-m with s brought to [1, 2). A NaN stays one.
 template <typename T>

@@ -23,8 +23,8 @@ struct HardCudaBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Scratch scratch(like, hard_scratch_bytes(problem, spans != nullptr));
-    check(hard_forward(problem, open_ends, value, spans, scratch.data, current_stream(like)), "hard", "forward");
+    ScratchTensor scratch(like);
+    check(hard_forward(problem, open_ends, value, spans, scratch, current_stream(like)), "hard", "forward");
   }
 
   template <typename T>

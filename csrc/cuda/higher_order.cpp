@@ -12,9 +12,9 @@ struct CudaTangentBackend {
   template <typename T, int kDirections>
   static void tangents(const Problem<T>& problem, const Tangents<T>& tangents, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Scratch scratch(like, tangent_scratch_bytes<T, kDirections>(problem));
+    ScratchTensor scratch(like);
     check(
-        tangent_sweeps<T, kDirections>(problem, tangents, scratch.data, current_stream(like)), "tangent",
+        tangent_sweeps<T, kDirections>(problem, tangents, scratch, current_stream(like)), "tangent",
         kDirections == 1 ? "second-order" : "third-order");
   }
 };

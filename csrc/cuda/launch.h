@@ -8,19 +8,22 @@
 
 #include "binding/checks.h"
 #include "cuda/hardware/device.h"
+#include "cuda/scratch.h"
 
 namespace softdtw {
 
-// Memory for the time of a call; none where no byte is needed.
-struct Scratch {
+class ScratchTensor : public Scratch {
+  const Tensor& like;
   std::optional<Tensor> tensor;
-  void* data = nullptr;
 
-  Scratch(const Tensor& like, int64_t bytes) {
-    if (bytes == 0) return;
+  char* take(int64_t bytes) override {
+    if (bytes == 0) return nullptr;
     tensor = new_bytes(like, bytes);
-    data = tensor->mutable_data_ptr();
+    return static_cast<char*>(tensor->mutable_data_ptr());
   }
+
+ public:
+  explicit ScratchTensor(const Tensor& like_) : like(like_) {}
 };
 
 inline cudaStream_t current_stream(const Tensor& like) {

@@ -74,18 +74,18 @@ struct CudaBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Face<T> face = face_of<T>(plan);
-    const Scratch scratch(like, face.forward_scratch_bytes(problem, plan, saved != nullptr));
-    check(face.forward(problem, plan, value, saved, scratch.data, current_stream(like)), plan.name(), "forward");
+    ScratchTensor scratch(like);
+    const cudaStream_t stream = current_stream(like);
+    check(face_of<T>(plan).forward(problem, plan, value, saved, scratch, stream), plan.name(), "forward");
   }
 
   template <typename T>
   static void backward(
       const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    const Face<T> face = face_of<T>(plan);
-    const Scratch scratch(like, face.backward_scratch_bytes(problem, plan));
-    check(face.backward(problem, plan, gradient, saved, scratch.data, current_stream(like)), plan.name(), "backward");
+    ScratchTensor scratch(like);
+    const cudaStream_t stream = current_stream(like);
+    check(face_of<T>(plan).backward(problem, plan, gradient, saved, scratch, stream), plan.name(), "backward");
   }
 };
 

@@ -4,11 +4,10 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import GRADIENT_TOLERANCE, assert_values_close, normal, numpy64
+from cases import COSTS, GRADIENT_TOLERANCE, assert_values_close, normal, numpy64
 
 from torchsoftdtw import soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [37, 1, 20], "y_lengths": [5, 45, 24]}}
 BANDS = {"no_band": None, "band": 6, "bands": [0, 3, 50]}
 

@@ -1,12 +1,14 @@
-"""Cosine at its singular points, and costs that the user supplies."""
+"""Named costs against other packages' and at their singular points, and costs that the user supplies."""
 
 import numpy as np
 import pytest
 import torch
-from cases import KernelCase, normal, numpy64, run
+from cases import COSTS, KernelCase, normal, numpy64, run
 from scipy.spatial.distance import cdist
+from torch.nn.functional import huber_loss, smooth_l1_loss
 
 from torchsoftdtw import dtw, soft_dtw, soft_dtw_from_cost
+from torchsoftdtw._autograd.cost_matrix import cost_matrix
 
 CPU = KernelCase("cpu", "cpu")
 
@@ -24,6 +26,50 @@ def test_costs_are_scipys(kernel, cost, dtype):
     expected = np.array([cdist(a[None], b[None], cost)[0, 0] for a, b in zip(numpy64(x), numpy64(y), strict=True)])
     tolerance = 1e-12 if dtype == torch.float64 else 1e-6
     np.testing.assert_allclose(numpy64(costs_of_pairs(x, y, cost, kernel)), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_huber_is_torchs_loss(kernel, dtype):
+    x, y = 2 * normal(50, 4, seed=1, dtype=dtype), 2 * normal(50, 4, seed=2, dtype=dtype)
+    below, above = (torch.nextafter(torch.ones((), dtype=dtype), torch.tensor(end, dtype=dtype)) for end in (0.0, 2.0))
+    corners = torch.tensor([0.0, 1.0, below, above, 1e-5, 1e4], dtype=dtype)
+    x[:6], y[:6] = torch.stack([corners, -corners, corners.flip(0), 0 * corners], 1), 0
+    expected = huber_loss(x, y, reduction="none").sum(1)
+    assert torch.equal(smooth_l1_loss(x, y, reduction="none").sum(1), expected)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-6
+    actual = costs_of_pairs(x, y, "huber", kernel).cpu()
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+    hard = dtw(x.unsqueeze(1).to(kernel.device), y.unsqueeze(1).to(kernel.device), cost="huber").cpu()
+    torch.testing.assert_close(hard, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("difference", [0.0, -0.0, 0.25, 1.0, -1.0, 1.0 + 2**-23, -1.0 + 2**-24, 3.0, -1e6])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("dim", [1, 3, 40])
+def test_slope_of_huber(kernel, dtype, difference, dim):
+    x, y = torch.full((1, 1, dim), difference, dtype=dtype), torch.zeros(1, 1, dim, dtype=dtype)
+    slope = max(-1.0, min(difference, 1.0))
+    for gamma in (1.0, 0):
+        _, grad_x, grad_y = run(kernel, x, y, gamma, cost="huber")
+        assert (grad_x == slope).all() and (grad_y == -slope).all()
+
+
+def test_a_matrix_of_hubers_costs_is_torchs_to_the_second_derivative():
+    series = [2 * normal(2, n, 3, seed=n) for n in (5, 6)]
+    series[1][0, 0] = series[0][0, 0] + torch.tensor([0.0, 0.5, -2.0])
+    weights, directions = normal(2, 5, 6, seed=1), [normal(2, n, 3, seed=n + 10) for n in (5, 6)]
+
+    def by_torch(x, y, _):
+        return huber_loss(*torch.broadcast_tensors(x[:, :, None], y[:, None]), reduction="none").sum(3)
+
+    found = []
+    for costs_of in (cost_matrix, by_torch):
+        leaves = [side.clone().requires_grad_() for side in series]
+        costs = costs_of(*leaves, "huber")
+        slopes = torch.autograd.grad((costs * weights).sum(), leaves, create_graph=True)
+        along = sum((slope * direction).sum() for slope, direction in zip(slopes, directions, strict=True))
+        found.append((costs, *slopes, *torch.autograd.grad(along, leaves)))
+    torch.testing.assert_close(*found, rtol=1e-12, atol=1e-12)
 
 
 def test_cosine_cost_of_zero_vectors_is_one_and_their_gradient_zero(kernel):
@@ -82,7 +128,7 @@ def test_hard_dtw_of_cosine_costs_is_their_sum(open_ends):
     assert dtw(x, y, cost="cosine", open_ends=open_ends).item() == 4000
 
 
-@pytest.mark.parametrize("cost", ["euclidean", "cityblock", "cosine"])
+@pytest.mark.parametrize("cost", COSTS[1:])
 def test_gradient_is_finite_where_the_cost_has_a_corner(kernel, cost):
     x = normal(2, 12, 3, seed=1, dtype=torch.float32)
     x[:, 3] = 0

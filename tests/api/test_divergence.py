@@ -5,7 +5,7 @@ import math
 import oracle
 import pytest
 import torch
-from cases import DEVICES, normal
+from cases import COSTS, DEVICES, normal
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
@@ -14,7 +14,6 @@ from torchsoftdtw import SoftDTWDivergence, soft_dtw, soft_dtw_divergence
 from torchsoftdtw._kernels import ops
 
 KINDS = ["soft", "sharp", "mean"]
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [4, 1, 3], "y_lengths": [2, 5, 4]}}
 BANDS = {"no_band": None, "band": 1, "bands": [0, 1, 9]}
 

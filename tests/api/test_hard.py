@@ -4,13 +4,12 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import DEVICES, GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
+from cases import COSTS, DEVICES, GRADIENT_TOLERANCE, assert_gradients_close, assert_values_close, normal, numpy64
 
 from torchsoftdtw import dtw, dtw_path, soft_dtw, soft_dtw_from_cost
 from torchsoftdtw._kernels import ops
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [37, 5, 20], "y_lengths": [11, 45, 1]}}
 BANDS = {"no_band": None, "band": 3, "bands": [0, 50, 7]}
 SETTINGS = {

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from cases import assert_gradients_close, assert_values_close, normal, run, run_from_cost
+from cases import COSTS, assert_gradients_close, assert_values_close, normal, run, run_from_cost
 
 from torchsoftdtw import soft_dtw
 
 X_LENGTHS, Y_LENGTHS = [70, 1, 33, 64], [5, 90, 40, 64]
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 
 
 def padded_with(value, series, lengths):

@@ -101,7 +101,7 @@ INSTEAD = {"assembly.cuh": f'#pragma once\n#include "{HERE / "ptx.h"}"\n'}
 # another one computes faster, and counts.
 STRIPS = {
     "linear_domain_forward.cuh": [
-        (r"!pair.is_rough \|\|", "is_patient || !pair.is_rough ||"),
+        (r"\(used - kSlack<T>\)\*", r"!is_patient * \g<0>"),
         (r"kAllLanes, goes_on\)\) break;", r"\g<0>\n      linear_steps_done = chunk * ShortPairLayout::kSteps;"),
     ],
     "extended_range_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],

@@ -11,10 +11,11 @@ from torchsoftdtw._kernels import ops, selection
 
 OPS = {
     # Those that name a kernel, and those that do not.
-    True: ("forward", "backward", "forward_from_cost", "backward_from_cost"),
+    True: ("forward", "backward", "forward_of_pairs", "backward_of_pairs", "forward_from_cost", "backward_from_cost"),
     False: (
         *("hessian_product", "third_order_product"),
-        *("dtw", "dtw_backward", "dtw_from_cost", "dtw_from_cost_backward"),
+        *("dtw", "dtw_backward", "dtw_of_pairs", "dtw_backward_of_pairs"),
+        *("dtw_from_cost", "dtw_from_cost_backward"),
     ),
 }
 FUNCTIONS = (  # of kernels.cpp

@@ -1,9 +1,14 @@
-// What stands in the place of csrc/cuda/hardware/assembly.cuh on the emulated GPU: functions of the same names.
+// What stands in the place of csrc/cuda/hardware/assembly.cuh on the emulated GPU: the same names.
 #pragma once
 
 #include "cuda.h"
 
-namespace softdtw::ptx {
+namespace softdtw {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+namespace ptx {
 
 using emulation::machine;
 
@@ -157,4 +162,6 @@ inline void load_four_relaxed_gpu(const unsigned* words, unsigned& a, unsigned& 
   a = words[0], b = words[1], c = words[2], d = words[3];
 }
 
-}  // namespace softdtw::ptx
+}  // namespace ptx
+
+}  // namespace softdtw

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
-from cases import normal
+from cases import COSTS, normal
 
 from torchsoftdtw import SoftDTW, SoftDTWDivergence, soft_dtw, soft_dtw_from_cost
 
@@ -152,7 +152,7 @@ def test_nothing_waits_for_the_device(name):
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for cost in ("sqeuclidean", "euclidean", "cityblock", "cosine", torch.cdist):
+        for cost in (*COSTS, torch.cdist):
             for lengths in (None, on_device, [100, 1, 33, 64], torch.tensor([100, 1, 33, 64])):
                 value_and_gradients(x, y, kernel=name, cost=cost, x_lengths=lengths, bandwidth=lengths)
     finally:

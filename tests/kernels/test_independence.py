@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cases import normal, run, run_from_cost
-
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
+from cases import COSTS, normal, run, run_from_cost
 
 
 @pytest.mark.parametrize(

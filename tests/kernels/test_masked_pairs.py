@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cases import DEVICES, normal, run, run_from_cost
+from cases import COSTS, DEVICES, normal, run, run_from_cost
 
 from torchsoftdtw import dtw, soft_dtw, soft_dtw_alignment, soft_dtw_divergence, soft_dtw_from_cost
 
@@ -28,7 +28,7 @@ def test_a_masked_pair_gets_no_gradient(template, shape, dtype, options):
             np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("cost", ["euclidean", "cityblock"])
+@pytest.mark.parametrize("cost", COSTS[1:-1])
 def test_it_gets_none_with_other_costs(template, cost):
     x, y = normal(4, 70, 3, seed=1, dtype=torch.float32), normal(4, 40, 3, seed=2, dtype=torch.float32)
     clean = run(template, x, y, cost=cost, grad_value=MASK)

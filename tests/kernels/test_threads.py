@@ -39,6 +39,7 @@ CASES = {
     "dimensions": lambda: results(*pairs(1, 500, 700, 3)),
     "euclidean": lambda: results(*pairs(1, 500, 700, 2), cost="euclidean"),
     "cityblock": lambda: results(*pairs(1, 500, 700), cost="cityblock"),
+    "huber": lambda: results(*pairs(1, 500, 700, 2), cost="huber"),
     "band": lambda: results(*pairs(1, 2000, 2100), bandwidth=30),
     "wide_band_and_penalty": lambda: results(*pairs(1, 900, 700), bandwidth=300, warp_penalty=0.2),
     "small_gamma": lambda: results(*pairs(2, 600, 500), 1e-3),

@@ -3,10 +3,9 @@
 import oracle
 import pytest
 import torch
-from cases import assert_gradients_close, assert_values_close, normal, numpy64, run, run_from_cost
+from cases import COSTS, assert_gradients_close, assert_values_close, normal, numpy64, run, run_from_cost
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [37, 1, 20], "y_lengths": [5, 45, 24]}}
 BANDS = {"no_band": None, "band": 6, "bands": [0, 3, 50]}
 PENALTIES = [0.0, 0.7]

@@ -7,14 +7,13 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import assert_gradients_close, assert_values_close, normal, numpy64
+from cases import COSTS, assert_gradients_close, assert_values_close, normal, numpy64
 
 from torchsoftdtw import SoftDTW, dtw, soft_dtw, soft_dtw_from_cost
 
 GAMMAS, PENALTIES = [0.05, 1.0, 30.0], [0.0, 0.4, 2.5]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [17, 5, 9], "y_lengths": [11, 21, 1]}}
 BANDS = {"no_band": None, "band": 3}
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 
 
 def tensor(values, kernel, **options):
@@ -221,7 +220,7 @@ def test_a_learned_gamma_of_a_module():
     assert repr(fixed).startswith("SoftDTW(gamma=tensor of shape (3,), cost=sqeuclidean")
 
 
-@pytest.mark.parametrize("cost", ["sqeuclidean", "cosine"])
+@pytest.mark.parametrize("cost", ["sqeuclidean", "huber", "cosine"])
 def test_compiles_without_a_graph_break(kernel, cost):
     torch._dynamo.reset()
     x, y = series(kernel, torch.float32)
@@ -236,11 +235,12 @@ def test_compiles_without_a_graph_break(kernel, cost):
     torch.testing.assert_close(torch.autograd.grad(compiled(x, y, gamma, penalty), (gamma, penalty)), expected)
 
 
-def test_a_gradient_that_needs_a_matrix_is_an_error_of_the_op():
+@pytest.mark.parametrize(("cost", "penalty"), [("sqeuclidean", 0.5), ("huber", 0.0)])
+def test_a_gradient_that_needs_a_matrix_is_an_error_of_the_op(cost, penalty):
     from torchsoftdtw._kernels import ops
 
     x, y = normal(3, 5, 2, seed=1), normal(3, 6, 2, seed=2)
     gammas = torch.ones(3, dtype=torch.float64, requires_grad=True)
-    value, _ = ops.forward(x, y, None, None, None, gammas, None, -1, 1.0, 0.5, "sqeuclidean", "cpu", 0, True)
+    value, _ = ops.forward(x, y, None, None, None, gammas, None, -1, 1.0, penalty, cost, "cpu", 0, True)
     with pytest.raises(RuntimeError, match="forward_from_cost has both"):
         value.sum().backward()

@@ -4,13 +4,12 @@ differentiates, finite differences, and ranges of gamma where a careless exponen
 import oracle
 import pytest
 import torch
-from cases import DEVICES, normal
+from cases import COSTS, DEVICES, normal
 from torch.autograd import gradcheck, gradgradcheck
 
 from torchsoftdtw import soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
 from torchsoftdtw._kernels import ops
 
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine"]
 LENGTHS = {"full": {}, "lengths": {"x_lengths": [5, 1, 3], "y_lengths": [2, 6, 4]}}
 BANDS = {"no_band": None, "band": 1, "bands": [0, 1, 9]}
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from cases import normal
+from cases import COSTS, normal
 from torch.utils.checkpoint import checkpoint
 
 from torchsoftdtw import SoftDTW, SoftDTWDivergence, soft_dtw, soft_dtw_alignment, soft_dtw_from_cost
@@ -44,7 +44,7 @@ def test_a_training_step_compiles_without_a_graph_break(kernel, backend):
     torch.testing.assert_close(actual, expected)
 
 
-@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "cosine", torch.cdist])
+@pytest.mark.parametrize("cost", [*COSTS, torch.cdist])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_lengths_and_costs_compile_without_a_graph_break(kernel, cost, dynamic):
     network = torch.nn.Linear(2, 2).to(kernel.device)
@@ -72,6 +72,7 @@ LOSSES = {
     "mean": SoftDTWDivergence(0.5, kind="mean"),
     "alignment": lambda *inputs: alignment_loss(*inputs, cost="cosine"),
     "cityblock": lambda *inputs: alignment_loss(*inputs, cost="cityblock"),
+    "huber": lambda *inputs: alignment_loss(*inputs, cost="huber"),
 }
 
 

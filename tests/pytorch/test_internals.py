@@ -72,3 +72,10 @@ def test_what_nothing_stands_in_for_is_named(monkeypatch, owner, name):
     monkeypatch.delattr(owner, name)
     with pytest.raises(ImportError, match=rf"torchsoftdtw: PyTorch .* has no torch\..*{name}, which PyTorch [\d.]+ has"):
         loaded()
+
+
+def test_a_store_that_is_not_to_be_had_is_named_by_the_call_that_needs_it(monkeypatch):
+    monkeypatch.delattr(torch.distributed.distributed_c10d, "_get_default_store")
+    module = loaded()
+    with pytest.raises(ImportError, match=r"torchsoftdtw: PyTorch .* has no torch\.distributed\..*_get_default_store"):
+        module.default_store()

@@ -45,6 +45,8 @@ FUNCTIONS = {
     "dtw_euclidean": lambda x, y, **options: dtw(x, y, cost="euclidean", open_ends=True, **options),
     "dtw_cosine": lambda x, y, **options: soft_dtw(x, y, 0, cost="cosine", length_norm=True, **options),
     "dtw_cityblock": lambda x, y, **options: dtw(x, y, cost="cityblock", **options),
+    "huber": called(soft_dtw, cost="huber"),
+    "dtw_huber": lambda x, y, **options: dtw(x, y, cost="huber", **options),
     "dtw_callable": lambda x, y, **options: dtw(x, y, cost=product_cost, **options),
     "dtw_from_cost": lambda x, y, **options: from_cost(x, y, gamma=0, warp_penalty=0.2, **options),
 }

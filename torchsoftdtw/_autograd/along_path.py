@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from .._costs import KERNEL_COSTS
 from .._internals import has_tangents
 from .batching import folds_batches, is_tensor
 from .derivatives import steps_of_spans
@@ -57,7 +58,7 @@ def cost_along(path, tensors, penalties, cost):
     if cost is None:
         costs = tensors[0].flatten(1).gather(1, rows * width + columns)
     else:
-        costs = _costs_of_pairs(_rows_of(tensors[0], rows), _rows_of(tensors[1], columns), cost)
+        costs = KERNEL_COSTS[cost].of_differences(_rows_of(tensors[0], rows) - _rows_of(tensors[1], columns))
     along = torch.where(on_path | ~exists.unsqueeze(1), costs, 0).sum(1)
     if penalties is not None:
         along = along + (penalties * steps_of_spans(path.spans)).to(along.dtype)
@@ -190,14 +191,3 @@ def _rows_of(series, rows):
         return series[:, :1].expand(-1, rows.shape[1], -1)
     start = torch.arange(rows.shape[0], device=rows.device) * series.shape[1]
     return torch.nn.functional.embedding(rows + start.unsqueeze(1), series.flatten(0, 1))
-
-
-def _costs_of_pairs(x, y, cost):
-    difference = x - y
-    if cost == "cityblock":
-        return difference.abs().sum(2)
-    squares = difference.square().sum(2)
-    if cost == "sqeuclidean":
-        return squares
-    positive = squares > 0  # elsewhere the distance has no derivative, and gets 0
-    return torch.where(positive, torch.where(positive, squares, 1).sqrt(), 0)

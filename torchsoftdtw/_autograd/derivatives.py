@@ -2,7 +2,7 @@
 
 import torch
 
-DEGREE = {"sqeuclidean": 2, "euclidean": 1, "cityblock": 1}
+from .._costs import KERNEL_COSTS
 
 
 def path_cost_by_euler(cost, x, y, grad_x, grad_y, x_lengths, y_lengths):
@@ -18,7 +18,7 @@ def path_cost_by_euler(cost, x, y, grad_x, grad_y, x_lengths, y_lengths):
         moved = (series.double() - centre) * gradient
         return moved.masked_fill(gradient == 0, 0).sum((1, 2))
 
-    return (products(x, grad_x) + products(y, grad_y)) / DEGREE[cost]
+    return (products(x, grad_x) + products(y, grad_y)) / KERNEL_COSTS[cost].degree
 
 
 def sums_over_alignment(cost_matrix, alignment, gamma, x_lengths, y_lengths):

@@ -4,6 +4,7 @@ import contextlib
 
 import torch
 
+from .._inputs.cost import is_homogeneous
 from .._internals import below_autograd
 from .._kernels import ops
 from .._kernels.inputs import NOTHING_PER_PAIR, CostCall, CostKept, CostNumbers, SeriesCall, SeriesKept, SeriesNumbers
@@ -31,10 +32,11 @@ def _gradients_of_series(tensors, numbers, needs, grad_value):
 def _gradients_with_gamma(kept, numbers, needs, grad_value):
     """With (6), whose <E, C> follows from the gradients of one unit of value."""
     need_x, need_y, _, need_penalty = needs
-    if need_penalty or kept.warp_penalties is not None or numbers.warp_penalty != 0:
+    has_penalty = need_penalty or kept.warp_penalties is not None or numbers.warp_penalty != 0
+    if has_penalty or not is_homogeneous(numbers.cost):
         raise RuntimeError(
-            "torchsoftdtw::forward has no gradient to gammas beside a warp penalty, nor one to warp_penalties; "
-            "torchsoftdtw::forward_from_cost has both"
+            "torchsoftdtw::forward has no gradient to gammas beside a warp penalty or with a cost that is not homogeneous, "
+            "nor one to warp_penalties; torchsoftdtw::forward_from_cost has both"
         )
     unit_x, unit_y = ops.backward(torch.ones_like(kept.value), *kept, *numbers, True, True)
     path_cost = path_cost_by_euler(numbers.cost, kept.x, kept.y, unit_x, unit_y, kept.x_lengths, kept.y_lengths)

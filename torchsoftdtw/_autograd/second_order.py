@@ -14,12 +14,13 @@ vmap and compiled. Series reach them through their cost matrix. As everywhere, `
 
 import torch
 
+from .._costs import KERNEL_COSTS
 from .._inputs import cost as costs
 from .._inputs.arguments import PER_PAIR, Options
 from .._kernels import ops
 from .._kernels.inputs import GradientCall
 from .batching import folds_batches, inner, per_pair
-from .cost_matrix import CostMatrix, bend, pull_back, push_forward
+from .cost_matrix import CostMatrix
 
 OPTIONS = len(Options._fields)
 
@@ -270,10 +271,11 @@ def along_direction(u, w, x, y, options, cost):
     x, u = (costs.without_padding(series, options[0]) for series in (x, u))
     y, w = (costs.without_padding(series, options[1]) for series in (y, w))
     matrix = CostMatrix.apply(x, y, cost)
-    tangent = push_forward(u, w, x, y, matrix, cost)
+    formulas = KERNEL_COSTS[cost]
+    tangent = formulas.push_forward(u, w, x, y, matrix)
     along, alignment, product = HessianProduct.apply(matrix, tangent, *options, True)
-    straight = pull_back(product, x, y, matrix, cost)
-    bent = bend(alignment, tangent, u, w, x, y, matrix, cost)
+    straight = formulas.pull_back(product, x, y, matrix)
+    bent = formulas.bend(alignment, tangent, u, w, x, y, matrix)
     return along, straight[0] + bent[0], straight[1] + bent[1]
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import torch
 
+from . import remedies
 from .kinds import COMPUTED, FLOATS, compute_dtype, describe, layout_of, name_of
 from .per_pair import (
     any_penalty,
@@ -53,27 +54,35 @@ def wants_gradient(*tensors):
 
 def series(x, y):
     """Check x and y. Returns them as (B, N, D) and (B, M, D) in the dtype of the computation, and whether they had a B."""
-    _check_float_tensor("x", x)
-    _check_float_tensor("y", y)
+    check_float_tensor("x", x)
+    check_float_tensor("y", y)
     dims = x.dim()
     for name, tensor in (("x", x), ("y", y)):
         if tensor.dim() not in (2, 3):
-            raise ValueError(f"{name}: expected shape (batch, length, dim) or (length, dim), got {tuple(tensor.shape)}")
+            remedy = remedies.of_dimensions(name, tensor.shape)
+            raise ValueError(
+                f"{name}: expected shape (batch, length, dim) or (length, dim), got {tuple(tensor.shape)}{remedy}"
+            )
     if dims != y.dim():
         raise ValueError(f"x and y: expected both with a batch or both without, got {_shapes(x, y)}")
     if x.device != y.device:
         raise ValueError(f"x and y: expected one device, got {x.device} and {y.device}")
+    given = x, y
     if dims == 2:
         x, y = x.unsqueeze(0), y.unsqueeze(0)
     (batch, n, dim), (y_batch, m, y_dim) = x.shape, y.shape
     if batch != y_batch:
-        raise ValueError(f"x and y: expected the same batch size (there is no broadcasting), got {_shapes(x, y)}")
+        got = f"{_shapes(x, y)}{remedies.of_batches(x, y)}"
+        raise ValueError(f"x and y: expected the same batch size (there is no broadcasting), got {got}")
     if dim != y_dim:
-        raise ValueError(f"x and y: expected vectors of the same dimension, got {_shapes(x, y)}")
+        got = f"{_shapes(*given)}{remedies.of_vectors(*given)}"
+        raise ValueError(f"x and y: expected vectors of the same dimension, got {got}")
     _check_length("x", x, n)
     _check_length("y", y, m)
     if dim < 1:
         raise ValueError(f"x: expected a dimension of at least 1, got shape {tuple(x.shape)}")
+    if not torch.compiler.is_compiling() and n == m and dim > n:
+        remedies.warn_of_shape(x, dims == 3)
     if x.dtype != y.dtype or x.dtype not in COMPUTED:
         dtype = compute_dtype(torch.promote_types(x.dtype, y.dtype))
         x, y = x.to(dtype), y.to(dtype)
@@ -82,7 +91,7 @@ def series(x, y):
 
 def cost_matrix(matrix):
     """Check a ready-made cost matrix. Returns it as (B, N, M) in the dtype of the computation, and whether it had a B."""
-    _check_float_tensor("cost_matrix", matrix)
+    check_float_tensor("cost_matrix", matrix)
     if matrix.dim() not in (2, 3):
         raise ValueError(f"cost_matrix: expected shape (batch, N, M) or (N, M), got {tuple(matrix.shape)}")
     batched = matrix.dim() == 3
@@ -153,13 +162,15 @@ def per_length(value, options, n, m):
     return value / lengths
 
 
-def _check_float_tensor(name, tensor):
+def check_float_tensor(name, tensor):
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"{name}: expected a torch.Tensor, got {describe(tensor)}")
+        remedy = remedies.of_object(name, tensor)
+        raise TypeError(f"{name}: expected a torch.Tensor, got {describe(tensor)}{remedy}")
     if tensor.layout != torch.strided or tensor.is_nested:
         raise TypeError(f"{name}: expected a dense tensor, got {layout_of(tensor)}; call .to_dense() or pad it first")
     if tensor.dtype not in FLOATS:
-        raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {name_of(tensor.dtype)}")
+        got = f"{name_of(tensor.dtype)}{remedies.of_dtype(name, tensor.dtype)}"
+        raise TypeError(f"{name}: expected dtype float64, float32, float16 or bfloat16, got {got}")
     if not (tensor.is_cuda or tensor.is_cpu or tensor.is_meta):
         raise ValueError(f"{name}: expected a tensor on the CPU or CUDA, got {tensor.device}")
 

@@ -4,11 +4,16 @@ from typing import NamedTuple
 
 import torch
 
-from . import kinds
+from .._costs import KERNEL_COSTS
+from . import kinds, remedies
 from .arguments import Options
 
-KERNEL_COSTS = ("sqeuclidean", "euclidean", "cityblock")
 NAMES = (*KERNEL_COSTS, "cosine")
+
+
+def is_homogeneous(cost):
+    """Whether <E, C>, and so a derivative with respect to gamma, follows from gradients (derivatives.py)."""
+    return cost == "cosine" or KERNEL_COSTS[cost].degree is not None
 
 
 def check(cost):
@@ -19,7 +24,7 @@ def check(cost):
         raise TypeError(f"cost: expected a name or a callable, got {type(cost).__name__}")
     if cost not in NAMES:
         names = ", ".join(repr(name) for name in NAMES)
-        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}")
+        raise ValueError(f"cost: expected one of {names} or a callable, got {cost!r}{remedies.of_cost(cost, NAMES)}")
 
 
 class Reduction(NamedTuple):

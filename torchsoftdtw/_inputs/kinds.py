@@ -1,5 +1,7 @@
 """Dtypes and layouts: which are taken, and how errors call what came."""
 
+import sys
+
 import torch
 
 COMPUTED = (torch.float64, torch.float32)
@@ -23,3 +25,9 @@ def name_of(dtype):
 def layout_of(tensor):
     strided_nested = tensor.is_nested and tensor.layout == torch.strided
     return "a nested tensor" if strided_nested else f"layout {tensor.layout}"
+
+
+def is_array(value):
+    """Whether `value` is a NumPy array; nobody has one who has not imported NumPy."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)

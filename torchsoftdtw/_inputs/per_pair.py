@@ -7,6 +7,7 @@ import operator
 import torch
 
 from .._internals import is_mapped
+from . import remedies
 from .kinds import FLOATS, INTEGERS, describe, layout_of, name_of
 
 REAL = (float, int, numbers.Real)  # the third alone would do, but takes long to ask
@@ -28,7 +29,7 @@ def positive_gamma(gamma, dtype=torch.float64):
     """gamma as a float, checked: the kernels need 1 / (gamma ln 2) as an ordinary number of their dtype."""
     gamma = _number("gamma", gamma)
     if not 0 < gamma < math.inf:
-        raise ValueError(f"gamma: expected a positive finite number, got {gamma}")
+        raise ValueError(f"gamma: expected a positive finite number, got {gamma}{remedies.of_gamma(gamma)}")
     limits = torch.finfo(dtype)
     scale = 1 / (gamma * math.log(2)) if gamma > 1e-300 else math.inf
     if not limits.tiny <= scale <= limits.max or gamma > limits.max:
@@ -48,7 +49,7 @@ def band_radius(bandwidth):
     if isinstance(bandwidth, torch.Tensor) and bandwidth.dim() == 0 and bandwidth.dtype in INTEGERS:
         bandwidth = bandwidth.item()
     if not is_integer(bandwidth):
-        raise TypeError(f"bandwidth: expected an integer or None, got {describe(bandwidth)}")
+        raise TypeError(f"bandwidth: expected an integer or None, got {describe(bandwidth)}{remedies.of_radius(bandwidth)}")
     radius = operator.index(bandwidth)
     if radius < 0:
         raise ValueError(f"bandwidth: expected None or an integer of at least 0, got {radius}")
@@ -72,7 +73,8 @@ def integers_per_pair(name, given, like, batched, low, high):
             tensor = tensor.to(torch.int64)
     _check_dense(name, tensor, expected)
     if tensor.dtype not in INTEGERS:
-        raise TypeError(f"{name}: expected {expected}, got dtype {name_of(tensor.dtype)}")
+        remedy = remedies.of_radius(given) if name == "bandwidth" else ""
+        raise TypeError(f"{name}: expected {expected}, got dtype {name_of(tensor.dtype)}{remedy}")
     may_be_one = name == "bandwidth"  # for all pairs
     if tensor.dim() == 0 and (may_be_one or not batched):
         tensor = tensor.expand(batch)

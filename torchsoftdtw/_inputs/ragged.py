@@ -9,12 +9,13 @@ from .per_pair import is_hidden
 
 def padded(x, y, x_lengths, y_lengths):
     """(x, y, x_lengths, y_lengths) with every ragged series padded, and its lengths in the place of None."""
-    x, x_lengths = _padded("x", x, x_lengths)
-    y, y_lengths = _padded("y", y, y_lengths)
+    x, x_lengths = padded_set("x", x, x_lengths)
+    y, y_lengths = padded_set("y", y, y_lengths)
     return x, y, x_lengths, y_lengths
 
 
-def _padded(name, series, lengths):
+def padded_set(name, series, lengths):
+    """(series, lengths) of one batch, padded if it is ragged."""
     if isinstance(series, torch.Tensor) and not series.is_nested:
         return series, lengths
     if isinstance(series, PackedSequence):

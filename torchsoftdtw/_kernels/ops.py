@@ -33,6 +33,10 @@ cuda_saved_size = torch.ops.torchsoftdtw.cuda_saved_size.default
 select_kernel = torch.ops.torchsoftdtw.select_kernel.default
 device_properties = torch.ops.torchsoftdtw.device_properties.default
 dtw_backward = torch.ops.torchsoftdtw.dtw_backward.default
+forward_of_pairs = torch.ops.torchsoftdtw.forward_of_pairs.default
+backward_of_pairs = torch.ops.torchsoftdtw.backward_of_pairs.default
+dtw_of_pairs = torch.ops.torchsoftdtw.dtw_of_pairs.default
+dtw_backward_of_pairs = torch.ops.torchsoftdtw.dtw_backward_of_pairs.default
 dtw_from_cost = torch.ops.torchsoftdtw.dtw_from_cost.default
 dtw_from_cost_backward = torch.ops.torchsoftdtw.dtw_from_cost_backward.default
 

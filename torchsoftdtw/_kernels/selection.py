@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 
+from .._inputs import cost as costs
 from .._inputs.arguments import FLOATS, flag
 from . import ops
 
@@ -18,7 +19,7 @@ SPECIALIZATIONS = {
     "tiled": ("bidirectional", "few_dims", "multivariate", "warp_specialised", "extended_range"),
 }
 MATRIX = "matrix"  # the cost of ready-made cost matrices
-COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", MATRIX)
+COSTS = (*costs.NAMES, MATRIX)
 # What the choice knows of a GPU where there is none to ask: an H200.
 H200 = {"capability": 90, "processors": 132, "shared_memory": 232448, "float64_ratio": 2}
 
@@ -56,8 +57,7 @@ def select_kernel(
         dtype: dtype of x and y. float16 and bfloat16 count as float32, in which they are computed.
         device: device of x and y. Where PyTorch sees no GPU, "cuda" stands for an H200.
         gradient: whether x or y requires a gradient, which may make another kernel the faster one.
-        cost: "sqeuclidean", "euclidean", "cityblock", "cosine", or "matrix" for a ready-made cost matrix, which a callable
-            makes, too.
+        cost: a name, as in `soft_dtw`, or "matrix" for a ready-made cost matrix, which a callable makes, too.
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
         kernel: "auto", or the name that the call would be given.

@@ -117,16 +117,6 @@ struct HardDenseTile : DenseTile<S> {
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : DenseTile<S>(problem, extent, strip, pair, lane) {}
   __device__ __forceinline__ Column costs_of(int t) const { return {*this, t}; }
-  // A ready-made cost of +inf forbids its cell; load_costs() limits it to a number.
-  __device__ __forceinline__ void use(const Place<S>& place) {
-    DenseTile<S>::use(place);
-    if (this->problem.cost != Cost::kMatrix) return;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t)
-        if (this->costs[k][t] >= Unreachable<T>::value) this->costs[k][t] = INFINITY;
-  }
 };
 
 }  // namespace softdtw

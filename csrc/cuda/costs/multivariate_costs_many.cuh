@@ -9,6 +9,7 @@
 // free: member t of a group takes 4 t to 4 t + 3 of every 16.
 #pragma once
 
+#include "cuda/numbers/extended_range_state.cuh"
 #include "multivariate_series.cuh"
 
 namespace softdtw {

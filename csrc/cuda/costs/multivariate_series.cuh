@@ -1,10 +1,10 @@
-// The series as those warps of a strip (multivariate.cu) see them that compute with vectors: costs (multivariate_costs.cuh) and gradients
+// The series as those warps of a strip (multivariate.cu) see them that compute with vectors: costs (multivariate_costs_few.cuh, multivariate_costs_many.cuh) and gradients
 // (multivariate_gradient.cuh).
 #pragma once
 
+#include "cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
-#include "cuda/kernels/multivariate/multivariate_channel.cuh"
 #include "cuda/select/blocks.h"
 
 namespace softdtw {

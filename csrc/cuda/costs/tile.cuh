@@ -1,6 +1,8 @@
 // A lane's tile of a chunk (strip.cuh): where it lies, and the costs in it.
 #pragma once
 
+#include "core/cost.h"
+#include "cuda/numbers/device_math.cuh"
 #include "cuda/strips/strip.cuh"
 
 namespace softdtw {
@@ -80,8 +82,7 @@ struct SeriesTile {
   }
 };
 
-// A lane's tile of costs, in the unit of the problem (in that of m, for a ready-made matrix). Returns a bound on the
-// largest of them, or NaN.
+// A lane's tile of costs. Returns a bound on the largest of them, or NaN.
 template <class S>
 __device__ __forceinline__ typename S::Scalar load_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, int64_t pair,
@@ -89,14 +90,13 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   using T = typename S::Scalar;
   if (problem.cost == Cost::kMatrix) {
     const View<const T> matrix = problem.cost_matrix.pair(pair);
-    const T scale = static_cast<T>(problem.scale_of(pair));
     T largest = 0;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) {
-        costs[k][t] = limit_cost(line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride] * scale);
+        costs[k][t] = line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride];
         largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
       }
     }
@@ -108,31 +108,28 @@ __device__ __forceinline__ typename S::Scalar load_costs(
     for (int t = 0; t < S::kSteps; ++t) costs[k][t] = T(0);
   const SeriesTile<S> series(problem, extent, place, pair);
   T bound = 0;
-  const auto add = [&](auto share) {
+  using Types = Costs<DeviceMath<T>>;
+  with_sum<Types>(problem.cost, [&](auto type) {
     series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = share(rows[k] - columns[t], costs[k][t]);
+        for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.share(rows[k] - columns[t], costs[k][t]);
       T row = 0, column = 0;
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) row = max(row, DeviceMath<T>::abs(rows[k]));
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) column = max(column, DeviceMath<T>::abs(columns[t]));
-      bound = share(row + column, bound);
+      bound = type.share(row + column, bound);
     });
-  };
-  if (problem.cost == Cost::kCityblock)
-    add([](T difference, T sum) { return sum + DeviceMath<T>::abs(difference); });
-  else
-    add([](T difference, T sum) { return DeviceMath<T>::fma(difference, difference, sum); });
-  if (problem.cost == Cost::kEuclidean) {
+  });
+  with_cost<Types>(problem.cost, [&](auto type) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = DeviceMath<T>::sqrt(costs[k][t]);
-    bound = DeviceMath<T>::sqrt(bound);
-  }
+      for (int t = 0; t < S::kSteps; ++t) costs[k][t] = type.finish(costs[k][t]);
+    bound = type.finish(bound);
+  });
   return bound;
 }
 
@@ -165,25 +162,6 @@ struct DenseTile {
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
-
-// The lesser and the greater of two numbers; NaN if one is NaN.
-__device__ __forceinline__ float lesser(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  return ptx::min_nan(a, b);
-#else
-  return a <= b || a != a ? a : b;
-#endif
-}
-__device__ __forceinline__ float greater(float a, float b) {
-#if __CUDA_ARCH__ >= 800
-  return ptx::max_nan(a, b);
-#else
-  return a >= b || a != a ? a : b;
-#endif
-}
-
-__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
-__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
 
 // Squared differences of float32 series of one dimension, from registers.
 template <class S>
@@ -241,15 +219,5 @@ struct UnivariateTile {
     x_highest = k == 0 ? x[k] : greater(x_highest, x[k]);
   }
 };
-
-template <typename T>
-bool is_univariate(const Problem<T>& problem) {
-  return problem.cost == Cost::kSqEuclidean && problem.dim == 1;
-}
-// Without a band and without a penalty.
-template <typename T>
-bool is_plain(const Problem<T>& problem) {
-  return problem.bandwidth < 0 && !problem.bandwidths && problem.warp_penalty == 0 && !problem.warp_penalties;
-}
 
 }  // namespace softdtw

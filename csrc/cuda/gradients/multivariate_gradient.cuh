@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cuda/costs/multivariate_series.cuh"
+#include "cuda/kernels/multivariate/multivariate_channel.cuh"
 
 namespace softdtw {
 

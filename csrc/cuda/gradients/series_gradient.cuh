@@ -1,18 +1,25 @@
 // (5) as a matrix product, for series of many dimensions: from a table of weights G[row, column] = E dC/d(difference) / difference
-// (E itself for cityblock), dx[row, d] = g sum_column G (x[row, d] - y[column, d]), and dy likewise.
+// (over the slope, if that is another), dx[row, d] = g sum_column G (x[row, d] - y[column, d]), and dy likewise.
 //
 // Threads to work: a block owns 64 rows of one side and 64 dimensions, a thread 4 x 4 of them; the other side goes by in
 // slices of 16 through shared memory. Differences are taken before they are multiplied, so nothing cancels where x is near y.
 #pragma once
 
+#include "core/cost.h"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 
 namespace softdtw {
 
+// Whether a pair has a gradient to be computed. If not, invalid_backward() answers.
+template <typename T>
+__device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
+  return extent.valid() && isfinite(gradient.value[pair]);
+}
+
 constexpr int kProductTile = 64, kProductSlice = 16, kProductThreads = 256;
 
-template <bool kForX, typename T>
+template <bool kForX, class Sum, typename T>
 __global__ void __launch_bounds__(kProductThreads) series_gradient(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient, const T* table) {
   const int64_t length = kForX ? problem.n : problem.m;
@@ -22,7 +29,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
   const int first_row = static_cast<int>(blockIdx.x / dim_tiles % row_tiles) * kProductTile;
   const int64_t first_dim = blockIdx.x % dim_tiles * kProductTile;
   const Extent extent = problem.extent(pair);
-  if (!extent.valid()) return;  // the sweep has filled in NaN
+  if (!has_gradient(gradient, extent, pair)) return;  // the sweep has answered
   const int rows = kForX ? extent.n : extent.m, columns = kForX ? extent.m : extent.n;
   if (first_row >= rows) return;
   const int last_row = min(rows, first_row + kProductTile) - 1;
@@ -47,6 +54,7 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
     }
 
   for (int column = from; column <= to; column += kProductSlice) {
+#pragma unroll 2  // more, here or below, and registers spill
     for (int i = thread; i < kProductSlice * kProductTile; i += kProductThreads) {
       // Neighbouring threads read neighbouring words of the table, along its columns for x and along its rows for y.
       const int r = kForX ? i / kProductSlice : i % kProductTile, c = kForX ? i % kProductSlice : i / kProductTile;
@@ -56,25 +64,23 @@ __global__ void __launch_bounds__(kProductThreads) series_gradient(
       others[o][d] = first_dim + d < problem.dim ? other.at(min(column + o, columns - 1), first_dim + d) : T(0);
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 1
     for (int c = 0; c < kProductSlice; ++c)
 #pragma unroll
       for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-          sums[i][k] = DeviceMath<T>::fma(
-              weights[c][row4 + i], derivative_share(problem.cost, values[i][k] - others[c][dim4 + k]), sums[i][k]);
+          sums[i][k] = DeviceMath<T>::fma(weights[c][row4 + i], Sum::slope(values[i][k] - others[c][dim4 + k]), sums[i][k]);
     __syncthreads();
   }
 
-  const bool has_value = isfinite(gradient.value[pair]);
-  const T scale = has_value ? gradient.arriving(pair) : gradient.without_value(pair);
+  const T scale = gradient.arriving(pair);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       if (first_row + row4 + i < rows && first_dim + dim4 + k < problem.dim)
-        out.at(first_row + row4 + i, first_dim + dim4 + k) = has_value ? sums[i][k] * scale : scale;
+        out.at(first_row + row4 + i, first_dim + dim4 + k) = sums[i][k] * scale;
 }
 
 template <typename T>
@@ -83,14 +89,16 @@ cudaError_t launch_series_gradients(
   const auto blocks = [&](int64_t length) {
     return problem.batch * ((length + kProductTile - 1) / kProductTile) * ((problem.dim + kProductTile - 1) / kProductTile);
   };
-  cudaError_t error = cudaSuccess;
-  if (gradient.x.data != nullptr)
-    error =
-        launch_kernel(series_gradient<true, T>, blocks(problem.n), kProductThreads, 0, stream, problem, gradient, table);
-  if (error == cudaSuccess && gradient.y.data != nullptr)
-    error =
-        launch_kernel(series_gradient<false, T>, blocks(problem.m), kProductThreads, 0, stream, problem, gradient, table);
-  return error;
+  const auto run = [&](auto kernel, int64_t length) {
+    return launch_kernel(kernel, blocks(length), kProductThreads, 0, stream, problem, gradient, table);
+  };
+  return with_sum<Costs<DeviceMath<T>>>(problem.cost, [&](auto sum) {
+    using Sum = decltype(sum);
+    cudaError_t error = cudaSuccess;
+    if (gradient.x.data != nullptr) error = run(series_gradient<true, Sum, T>, problem.n);
+    if (error == cudaSuccess && gradient.y.data != nullptr) error = run(series_gradient<false, Sum, T>, problem.m);
+    return error;
+  });
 }
 
 }  // namespace softdtw

@@ -9,7 +9,6 @@
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/select/blocks.h"
-#include "cuda/strips/async_prefetch.cuh"
 #include "series_gradient.cuh"
 
 namespace softdtw {
@@ -36,20 +35,6 @@ cudaError_t run_backward(
   return error != cudaSuccess ? error : launch_series_gradients(problem, gradient, table, stream);
 }
 
-// E / C, the part of euclidean's dC/dx that differs from cell to cell but not from coordinate to coordinate.
-template <class S>
-__device__ __forceinline__ void divide_by_costs(
-    const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
-    typename S::Scalar (&alignment)[S::kRows][S::kSteps]) {
-  using T = typename S::Scalar;
-  T costs[S::kRows][S::kSteps];
-  load_costs(problem, extent, place, pair, costs);
-#pragma unroll
-  for (int k = 0; k < S::kRows; ++k)
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) alignment[k][t] *= derivative_factor(problem.cost, costs[k][t]);
-}
-
 // Which columns' sums of dy a chunk takes over from the strip below, and which it leaves for the strip above or for good.
 struct Columns {
   int taken_from, taken_to, left_from, left_to;
@@ -63,60 +48,6 @@ struct Columns {
     return j >= left_from && j < left_to && !(j >= taken_from && j < taken_to);
   }
 };
-
-// (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes. `share` maps x - y to the part of dC/dx that
-// depends on the coordinate, `scale` is all the rest. Gradients of series are dimension-major (checks.h): rows lie next to
-// each other.
-template <class S, class Share>
-__device__ __forceinline__ void accumulate_series(
-    const SeriesTile<S>& series, const Gradient<typename S::Scalar>& gradient, const Extent& extent, int64_t pair, int lane,
-    const Place<S>& place, bool first_visit, bool has_carries, const Columns& columns_of, typename S::Scalar scale,
-    const typename S::Scalar (&alignment)[S::kRows][S::kSteps], typename S::Scalar& carry, typename S::Scalar* carries,
-    Share&& share_of) {
-  using T = typename S::Scalar;
-  T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
-  T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
-  // Counted from the lane's first row or column; none of the columns for lanes that neither take over nor leave.
-  const int rows_left = extent.n - place.row;
-  const int taken_from = columns_of.taken_from - place.column;
-  const unsigned taken = lane == kWarp - 1 ? max(0, columns_of.taken_to - columns_of.taken_from) : 0;
-  const int left_to = lane == 0 ? columns_of.left_to - place.column : 0;
-  series.template for_each_dim<1>([&](int64_t d, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
-    T row_sums[S::kRows] = {}, column_sums[S::kSteps] = {};
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t)
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k) {
-        const T share = share_of(rows[k] - columns[t]);
-        row_sums[k] = DeviceMath<T>::fma(alignment[k][t], share, row_sums[k]);
-        column_sums[t] = DeviceMath<T>::fma(alignment[k][t], share, column_sums[t]);
-      }
-    if (dx != nullptr) {
-      T* const line = dx + d * gradient.x.column_stride;
-#pragma unroll
-      for (int k = 0; k < S::kRows; ++k)
-        if (k < rows_left) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
-    }
-    if (dy != nullptr) {
-      T* const line = dy + d * gradient.y.column_stride;
-      T sum = series.dim == 1 ? carry : (has_carries ? carries[d * kWarp + lane] : T(0));
-      T from_below[S::kSteps];
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t)
-        from_below[t] = static_cast<unsigned>(t - taken_from) < taken ? __ldcg(line + t) : T(0);
-#pragma unroll
-      for (int t = S::kSteps - 1; t >= 0; --t) {
-        const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
-        sum = DeviceMath<T>::fma(column_sums[t], -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
-        if (t < left_to) line[t] = sum;
-      }
-      if (series.dim == 1)
-        carry = sum;
-      else
-        carries[d * kWarp + lane] = sum;
-    }
-  });
-}
 
 template <class S>
 __device__ __forceinline__ void store_alignment(
@@ -241,22 +172,20 @@ struct DenseSink {
   }
   __device__ __forceinline__ void step(int) {}
   __device__ __forceinline__ void end(const Place<S>& place, bool first_visit) {
-    if (problem.cost == Cost::kEuclidean) divide_by_costs(problem, extent, pair, place, alignment);
+    if (is_over_cost(problem.cost)) {
+      T costs[S::kRows][S::kSteps];
+      load_costs(problem, extent, place, pair, costs);
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], costs[k][t]);
+    }
     if (gradient.cost.data != nullptr) {
       // A table of E is scaled where it is multiplied, a gradient of ready-made costs is final.
-      const T factor = problem.cost == Cost::kMatrix ? scale : problem.cost == Cost::kSqEuclidean ? T(2) : T(1);
+      const T factor = problem.cost == Cost::kMatrix ? scale : T(factor_of(problem.cost));
       return store_alignment(gradient, extent, pair, place, factor, alignment);
     }
-    const SeriesTile<S> series(problem, extent, place, pair);
-    const auto accumulate = [&](auto share) {
-      accumulate_series(
-          series, gradient, extent, pair, lane, place, first_visit, has_carries, columns, scale, alignment, carry, carries,
-          share);
-    };
-    if (problem.cost == Cost::kCityblock)
-      accumulate([](T difference) { return derivative_share(Cost::kCityblock, difference); });
-    else
-      accumulate([](T difference) { return difference; });
+    with_sum<Costs<DeviceMath<T>>>(problem.cost, [&](auto sum) { accumulate(sum, place, first_visit); });
     has_carries = true;
   }
   __device__ __forceinline__ void put_away(const Place<S>& place) {
@@ -289,6 +218,54 @@ struct DenseSink {
   __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
 
  private:
+  // (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes; Sum has the slopes (core/cost_types.h). Gradients of
+  // series are dimension-major (checks.h): rows lie next to each other.
+  template <class Sum>
+  __device__ __forceinline__ void accumulate(Sum, const Place<S>& place, bool first_visit) {
+    const SeriesTile<S> series(problem, extent, place, pair);
+    T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
+    T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
+    // Counted from the lane's first row or column; none of the columns for lanes that neither take over nor leave.
+    const int rows_left = extent.n - place.row;
+    const int taken_from = columns.taken_from - place.column;
+    const unsigned taken = lane == kWarp - 1 ? max(0, columns.taken_to - columns.taken_from) : 0;
+    const int left_to = lane == 0 ? columns.left_to - place.column : 0;
+    series.template for_each_dim<1>([&](int64_t d, const T(&rows)[S::kRows], const T(&others)[S::kSteps]) {
+      T row_sums[S::kRows] = {}, column_sums[S::kSteps] = {};
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) {
+          const T slope = Sum::slope(rows[k] - others[t]);
+          row_sums[k] = DeviceMath<T>::fma(alignment[k][t], slope, row_sums[k]);
+          column_sums[t] = DeviceMath<T>::fma(alignment[k][t], slope, column_sums[t]);
+        }
+      if (dx != nullptr) {
+        T* const line = dx + d * gradient.x.column_stride;
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k)
+          if (k < rows_left) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
+      }
+      if (dy != nullptr) {
+        T* const line = dy + d * gradient.y.column_stride;
+        T sum = series.dim == 1 ? carry : (has_carries ? carries[d * kWarp + lane] : T(0));
+        T from_below[S::kSteps];
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t)
+          from_below[t] = static_cast<unsigned>(t - taken_from) < taken ? __ldcg(line + t) : T(0);
+#pragma unroll
+        for (int t = S::kSteps - 1; t >= 0; --t) {
+          const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
+          sum = DeviceMath<T>::fma(column_sums[t], -scale, lane == kWarp - 1 ? from_below[t] : from_lane_below);
+          if (t < left_to) line[t] = sum;
+        }
+        if (series.dim == 1)
+          carry = sum;
+        else
+          carries[d * kWarp + lane] = sum;
+      }
+    });
+  }
   // Of dy, if it is summed up here.
   template <class Visit>
   __device__ __forceinline__ void for_each_line(Visit&& visit) const {
@@ -299,11 +276,7 @@ struct DenseSink {
 };
 
 template <class S, class Tile>
-struct SinkFor {
-  using type = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
-};
-template <class S, class Tile>
-using SinkOf = typename SinkFor<S, Tile>::type;
+using SinkOf = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
 
 template <class S>
 __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, const Extent& extent) {
@@ -316,33 +289,15 @@ __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, con
 template <typename T>
 __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
   const T scale = isfinite(gradient.value[pair]) ? gradient.arriving(pair) : T(NAN);
-  return scale * (problem.cost == Cost::kSqEuclidean ? T(2) : T(1));
+  return scale * T(factor_of(problem.cost));
 }
 
-// Whether a pair has a gradient to be computed. If not, invalid_backward() answers.
+// By all threads of a block.
 template <typename T>
-__device__ __forceinline__ bool has_gradient(const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
-  return extent.valid() && isfinite(gradient.value[pair]);
-}
-
-// The answer for a pair whose value is not a number: in the pair's own part, and everywhere where its lengths are out of
-// range, which only the device can see: no number of such a pair is to be trusted.
-template <typename T>
-__device__ void invalid_backward(
+__device__ __noinline__ void invalid_backward(
     const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
-  const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
-  const int64_t n = extent.valid() ? extent.n : problem.n, m = extent.valid() ? extent.m : problem.m;
-  const T with = gradient.without_value(pair);
-  const auto fill = [&](const View<T>& out, int64_t rows, int64_t columns, bool is_table) {
-    if (out.data == nullptr) return;
-    for (int64_t i = thread; i < rows * columns; i += threads) {
-      const int row = static_cast<int>(i / columns), column = static_cast<int>(i % columns);
-      if (!is_table || !extent.valid() || extent.in_band(row, column)) out.pair(pair).at(row, column) = with;
-    }
-  };
-  fill(gradient.x, n, problem.dim, false);
-  fill(gradient.y, m, problem.dim, false);
-  fill(gradient.cost, n, m, true);
+  const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x;
+  spoil_gradient(problem, gradient, extent, pair, thread, blockDim.x * blockDim.y);
 }
 
 }  // namespace softdtw

@@ -6,7 +6,13 @@
 // moved across it by the compiler. Neither is there where a result depends on the operands alone.
 #pragma once
 
-namespace softdtw::ptx {
+namespace softdtw {
+
+// Lanes of a warp, and the mask of all of them.
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+namespace ptx {
 
 // An instruction that GPUs before sm_80 lack. No kernel gets there: the plan of a call keeps away those that need it (cuda/select).
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -178,4 +184,6 @@ __device__ __forceinline__ void load_four_relaxed_gpu(
                : "memory");
 }
 
-}  // namespace softdtw::ptx
+}  // namespace ptx
+
+}  // namespace softdtw

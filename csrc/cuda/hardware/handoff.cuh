@@ -62,4 +62,36 @@ struct Neighbour {
   }
 };
 
+// A group of numbers that one lane moves, 16 bytes at a time; `address` is aligned to a group. What another multiprocessor may
+// have written in the same launch (not `near`) is loaded past L1, which such writes do not reach.
+template <typename T>
+__device__ __forceinline__ T load(const T* address, bool near) {
+  return near ? *address : __ldcg(address);
+}
+
+template <int kCount>
+__device__ __forceinline__ void load_group(const float* address, bool near, float (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i) {
+    const float4 four = load(reinterpret_cast<const float4*>(address) + i, near);
+    group[4 * i] = four.x, group[4 * i + 1] = four.y, group[4 * i + 2] = four.z, group[4 * i + 3] = four.w;
+  }
+}
+
+template <int kCount>
+__device__ __forceinline__ void store_group(float* address, const float (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i)
+    reinterpret_cast<float4*>(address)[i] = make_float4(group[4 * i], group[4 * i + 1], group[4 * i + 2], group[4 * i + 3]);
+}
+
+template <int kCount>
+__device__ __forceinline__ void load_group(const double* address, bool near, double (&group)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    const double2 two = load(reinterpret_cast<const double2*>(address) + i, near);
+    group[2 * i] = two.x, group[2 * i + 1] = two.y;
+  }
+}
+
 }  // namespace softdtw

@@ -1,7 +1,6 @@
 // How warps of a block wait for each other, through a barrier in shared memory.
 #pragma once
 
-#include "cuda/numbers/device_math.cuh"
 #include "handoff.cuh"
 
 namespace softdtw {

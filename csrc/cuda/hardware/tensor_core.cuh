@@ -10,7 +10,7 @@
 //   of the sum, 16 x 8:           (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1)
 #pragma once
 
-#include "cuda/numbers/device_math.cuh"
+#include "assembly.cuh"
 
 namespace softdtw {
 

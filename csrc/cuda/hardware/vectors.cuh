@@ -1,7 +1,7 @@
 // Series of float32 whose vectors are read four numbers at a time.
 #pragma once
 
-#include "cuda/numbers/device_math.cuh"
+#include "core/problem.h"
 
 namespace softdtw {
 
@@ -11,7 +11,7 @@ struct Vectors {
   const int64_t stride;
   const int count, dim;
 
-  __device__ Vectors(const View<const float>& series, int64_t pair, int count_, int64_t dim_)
+  __device__ Vectors(const SeriesView<const float>& series, int64_t pair, int count_, int64_t dim_)
       : data(series.pair(pair).data), stride(series.row_stride), count(count_), dim(static_cast<int>(dim_)) {}
   __device__ __forceinline__ const float* at(int i) const { return data + min(i, count - 1) * stride; }
 };

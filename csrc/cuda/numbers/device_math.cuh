@@ -6,14 +6,12 @@
 
 namespace softdtw {
 
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
-
 template <typename T>
 struct DeviceMath;
 
 template <>
 struct DeviceMath<float> {
+  using V = float;
   __device__ static __forceinline__ float exp2(float a) { return ptx::ex2_approx(a); }
   __device__ static __forceinline__ float power(float whole) { return exp2(whole); }
   __device__ static __forceinline__ float log2(float a) { return ptx::lg2_approx(a); }
@@ -23,6 +21,7 @@ struct DeviceMath<float> {
     const float r = rough_reciprocal(a);
     return fmaf(fmaf(-a, r, 1.0f), r, r);
   }
+  __device__ static __forceinline__ float quotient(float a, float b) { return a * reciprocal(b); }
   // Quotients, whose remainders make good what the approximation is off by.
   __device__ static __forceinline__ Weights<float> divide(float a, float b, float by) {
     const float inverse = rough_reciprocal(by), x = a * inverse, y = b * inverse;
@@ -38,6 +37,7 @@ struct DeviceMath<float> {
 
 template <>
 struct DeviceMath<double> {
+  using V = double;
   __device__ static __forceinline__ double exp2(double a) { return ::exp2(a); }
   // By its bits; 0 below 2^-1022, and NaN passes on.
   __device__ static __forceinline__ double power(double whole) {
@@ -45,6 +45,7 @@ struct DeviceMath<double> {
     return whole == whole ? result : whole;
   }
   __device__ static __forceinline__ double reciprocal(double a) { return 1.0 / a; }
+  __device__ static __forceinline__ double quotient(double a, double b) { return a * reciprocal(b); }
   __device__ static __forceinline__ Weights<double> divide(double a, double b, double by) {
     const double inverse = 1.0 / by;
     return {a * inverse, b * inverse};
@@ -57,43 +58,35 @@ struct DeviceMath<double> {
   __device__ static __forceinline__ double fma(double a, double b, double c) { return ::fma(a, b, c); }
 };
 
-// One dimension's share of a cost, added to the sum of the others.
-template <typename T>
-__device__ __forceinline__ T add_share(Cost cost, T difference, T sum) {
-  return cost == Cost::kCityblock ? sum + DeviceMath<T>::abs(difference) : DeviceMath<T>::fma(difference, difference, sum);
+// The lesser and the greater of two numbers; NaN if one is NaN.
+__device__ __forceinline__ float lesser(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  return ptx::min_nan(a, b);
+#else
+  return a <= b || a != a ? a : b;
+#endif
+}
+__device__ __forceinline__ float greater(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  return ptx::max_nan(a, b);
+#else
+  return a >= b || a != a ? a : b;
+#endif
 }
 
-template <typename T>
-__device__ __forceinline__ T finish_cost(Cost cost, T sum) {
-  return cost == Cost::kEuclidean ? DeviceMath<T>::sqrt(sum) : sum;
-}
-
-// A ready-made cost, already in the unit of m. +inf forbids its cell; NaN passes through and spoils the pair.
-template <typename T>
-__device__ __forceinline__ T limit_cost(T cost) {
-  return cost > Unreachable<T>::value ? Unreachable<T>::value : cost;
-}
-
-// What E is multiplied by to give the derivative with respect to one coordinate of x, up to the sign of `difference`:
-// 2 (x - y) for sqeuclidean, (x - y) / C for euclidean (0 at C = 0), sign(x - y) for cityblock. `factor` is the part that
-// does not depend on the coordinate.
-template <typename T>
-__device__ __forceinline__ T derivative_factor(Cost cost, T value_of_cost) {
-  if (cost == Cost::kSqEuclidean) return T(2);
-  if (cost == Cost::kEuclidean) return value_of_cost > T(0) ? DeviceMath<T>::reciprocal(value_of_cost) : T(0);
-  return T(1);
-}
-
-template <typename T>
-__device__ __forceinline__ T derivative_share(Cost cost, T difference) {
-  if (cost != Cost::kCityblock) return difference;
-  return T((difference > T(0)) - (difference < T(0)));
-}
+__device__ __forceinline__ double lesser(double a, double b) { return a <= b || a != a ? a : b; }
+__device__ __forceinline__ double greater(double a, double b) { return a >= b || a != a ? a : b; }
 
 // The smallest m that no longer counts as reached by a path.
 template <typename T>
 __device__ __forceinline__ bool is_unreachable(T m) {
   return m >= Unreachable<T>::value * T(0.5);
+}
+
+// m in another type.
+template <typename To, typename From>
+__device__ __forceinline__ To convert_m(From m) {
+  return is_unreachable(m) ? Unreachable<To>::value : static_cast<To>(m);
 }
 
 // Brings s back to [1, 2). A NaN or inf of s makes m NaN.

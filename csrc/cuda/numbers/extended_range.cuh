@@ -8,8 +8,9 @@
 // 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
-#include "cuda/costs/tile.cuh"
-#include "cuda/strips/async_prefetch.cuh"
+#include "cuda/hardware/handoff.cuh"
+#include "device_math.cuh"
+#include "packed_entry.cuh"
 
 namespace softdtw {
 
@@ -30,7 +31,7 @@ __device__ __forceinline__ constexpr typename S::Scalar floor_of_m() {
   return sizeof(typename S::Scalar) == 4 ? 12582912 : 0;
 }
 
-// m of a cell that no path reaches, whatever type m has.
+// m of a cell that no path reaches, in the plain sweep.
 template <class S>
 __device__ __forceinline__ constexpr typename S::Scalar nowhere() {
   return Unreachable<typename S::Scalar>::value;
@@ -52,13 +53,15 @@ struct ExtendedTop {
       s[t] = 1;
     }
   }
-  __device__ __forceinline__ void read(const Edge<S>& edge, int g, bool near) {
+  template <class Edge>
+  __device__ __forceinline__ void read(const Edge& edge, int g, bool near) {
     load_group(edge.group(g), near, m);
     load_group(edge.group(g) + S::kSteps, near, s);
     reference = load(edge.references + g, near);
     complete();
   }
-  __device__ __forceinline__ void read(const EdgeSlot<S>& slot) {
+  template <class Slot>
+  __device__ __forceinline__ void read(const Slot& slot) {
     load_group(slot.entries, true, m);
     load_group(slot.entries + S::kSteps, true, s);
     reference = slot.reference;
@@ -72,7 +75,7 @@ struct ExtendedTop {
     return {__float_as_uint(static_cast<float>(m[t])), __float_as_uint(static_cast<float>(s[t]))};
   }
   // For the general sweep, which reads either.
-  __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : static_cast<double>(m[t]); }
+  __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : convert_m<double>(m[t]); }
   __device__ __forceinline__ T s_at(int t) const { return wide ? static_cast<T>(packed(t).s()) : s[t]; }
   // An entry for an edge, from the plain sweep or the general one.
   __device__ __forceinline__ static void write(T* group, int t, const Entry<T>& entry) {
@@ -100,10 +103,10 @@ __device__ __forceinline__ void normalise(Lane<S, M>& state) {
 // of the nearest lane above that one has.
 template <class S, typename M>
 __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int lane, double top_reference) {
-  M lowest = static_cast<M>(nowhere<S>());
+  M lowest = Unreachable<M>::value;
 #pragma unroll
   for (int i = 0; i <= S::kRows; ++i) lowest = DeviceMath<M>::min(lowest, state.at(i).m);
-  const bool reached = lowest < static_cast<M>(nowhere<S>()) / 2;
+  const bool reached = !is_unreachable(lowest);
   const unsigned reached_lanes = __ballot_sync(kAllLanes, reached);
   if (reached) {
     const M by = lowest - static_cast<M>(floor_of_m<S>());
@@ -118,16 +121,41 @@ __device__ __forceinline__ void renew(Lane<S, M>& state, double& reference, int 
   }
 }
 
+// From here on a reference above is far below a lane's own. What comes from there would lose digits of m: beyond 2^53, or 2^45 in
+// an edge (PackedEntry), to which all lanes of a strip may add up.
+template <class S>
+constexpr double kFarAbove = sizeof(typename S::Scalar) == 4 ? 4294967296.0 : 1099511627776.0;  // 2^32, 2^40
+
+// Lowers the lane's reference to the lowest one of what paths have reached above it, `top` included. What so loses digits is far
+// worse than something above it.
+template <class S, typename M>
+__device__ __forceinline__ void lower(Lane<S, M>& state, double& reference, int lane, const ExtendedTop<S>& top) {
+  bool reached = false, top_reached = false;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) reached = reached || !is_unreachable(state.at(i).m);
+#pragma unroll
+  for (int t = 0; t < S::kSteps; ++t) top_reached = top_reached || !is_unreachable(top.m_at(t));
+  double lowest = reached ? reference : INFINITY;
+  if (lane == 0 && top_reached) lowest = fmin(lowest, top.reference);
+#pragma unroll 1
+  for (int distance = 1; distance < kWarp; distance *= 2)
+    lowest = fmin(lowest, __shfl_up_sync(kAllLanes, lowest, distance));
+  if (lowest >= reference) return;
+#pragma unroll
+  for (int i = 0; i <= S::kRows; ++i) state.at(i).m += reference - lowest;
+  reference = lowest;
+}
+
 // Whether float32 holds every m of the lane exactly, and of a stage that adds less than another half of the limit. Entries of
 // the lane above that are too large for that count as unreachable: they are too small to matter next to entries that all are
 // below the limit.
 template <class S, typename M>
 __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
   constexpr M kLimit = static_cast<M>(floor_of_m<S>()) + static_cast<M>(Whole<typename S::Scalar>::limit / 2);
-  const M dead = static_cast<M>(nowhere<S>()) / 2;
   bool all = true;
 #pragma unroll
-  for (int i = 0; i <= S::kRows; ++i) all = all && (state.at(i).m < kLimit || state.at(i).m >= dead);  // not if one is NaN
+  for (int i = 0; i <= S::kRows; ++i)
+    all = all && (state.at(i).m < kLimit || is_unreachable(state.at(i).m));  // not if one is NaN
   return all;
 }
 
@@ -159,7 +187,7 @@ template <class S, typename To, typename From>
 __device__ __forceinline__ Lane<S, To> convert(const Lane<S, From>& state) {
   Lane<S, To> result;
 #pragma unroll
-  for (int i = 0; i <= S::kRows; ++i) result.at(i) = {static_cast<To>(state.at(i).m), state.at(i).s};
+  for (int i = 0; i <= S::kRows; ++i) result.at(i) = {convert_m<To>(state.at(i).m), state.at(i).s};
   return result;
 }
 
@@ -177,7 +205,7 @@ __device__ __forceinline__ void sweep_extended(
     const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, double above, Lane<S, M>& state,
     Visit&& visit, Column&& column) {
   using Cell = typename Lane<S, M>::Cell;
-  const M far = static_cast<M>(nowhere<S>());
+  constexpr M kFar = Unreachable<M>::value;
   const M shift = kGeneral ? static_cast<M>(above) : static_cast<M>(shift_of<S>(above));
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
@@ -193,7 +221,7 @@ __device__ __forceinline__ void sweep_extended(
     for (int k = 0; k < S::kRows; ++k) {
       const Cell left = state.left[k];
       up = visit(k, t, diag, up, left);
-      if (kGeneral && !place.holds(extent, k, t)) up = {far, 1};
+      if (kGeneral && !place.holds(extent, k, t)) up = {kFar, 1};
       state.left[k] = up;
       diag = left;
     }

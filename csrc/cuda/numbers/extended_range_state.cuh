@@ -29,6 +29,12 @@ struct ExtendedState {
     else
       softdtw::renew(narrow, reference, lane, top_reference);
   }
+  __device__ __forceinline__ void lower(int lane, const ExtendedTop<S>& top) {
+    if constexpr (kWideExists)
+      softdtw::lower(wide, reference, lane, top);
+    else
+      softdtw::lower(narrow, reference, lane, top);
+  }
   // Whether the lane's entries, and what they may grow by in a stage, fit the narrow type.
   __device__ __forceinline__ bool fits() const {
     return !kWideExists || (is_wide ? is_narrow<S>(wide) : is_narrow<S>(narrow));
@@ -52,7 +58,7 @@ struct ExtendedState {
   }
   __device__ __forceinline__ void load(const char* memory, int lane) {
     Snapshot<S> snapshot;
-    snapshot.load(memory, lane, nowhere<S>(), floor_of_m<S>());
+    snapshot.load(memory, lane, floor_of_m<S>());
     is_wide = kWideExists;
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) {
@@ -70,9 +76,26 @@ struct ExtendedState {
     Entry<T, M> entries[S::kRows + 1];
 #pragma unroll
     for (int i = 0; i <= S::kRows; ++i) entries[i] = state.at(i);
-    Snapshot<S>::store(memory, lane, entries, reference, nowhere<S>());
+    Snapshot<S>::store(memory, lane, entries, reference);
   }
 };
+
+// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
+template <class S>
+__device__ __forceinline__ double above_of(
+    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
+  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
+}
+
+// A pair's value, from its last entry.
+template <typename T, typename Fraction>
+__device__ __forceinline__ void store_value(
+    const Problem<T>& problem, int64_t pair, double reference, double m, Fraction s, T* value) {
+  const double scale = static_cast<T>(problem.scale_of(pair));
+  const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
+  const double result = (reference + m - log2(static_cast<double>(s))) * unit;
+  value[pair] = is_unreachable(m) && s == s ? T(INFINITY) : static_cast<T>(result);
+}
 
 // The recurrences of the two widths of m.
 template <class S>
@@ -84,13 +107,11 @@ struct Recurrences {
   General general;
   bool has_penalty;
 
-  // Ready-made costs are scaled where they are loaded, the others inside the cell.
   __device__ Recurrences(const Problem<T>& problem, int64_t pair) {
     const T scale = static_cast<T>(problem.scale_of(pair));
     const double warp_penalty = problem.penalty_of(pair);
     // The same rounded number in both: gamma may be off by a rounding, but the costs of one pair must be in one unit.
-    plain.scale = problem.cost == Cost::kMatrix ? T(1) : scale;
-    general.scale = plain.scale;
+    general.scale = plain.scale = scale;
     const Entry<double> penalty = SoftDtw<double, double, DeviceMath, true>::split(warp_penalty * scale, 1.0);
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = warp_penalty != 0;
@@ -128,7 +149,7 @@ struct Width {
       const Recurrences<S>& recurrences, const ExtendedTop<S>& top, double above, T reach, bool may_be,
       ExtendedState<S>& state) {
     if (!ExtendedState<S>::kWideExists)
-      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit);
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit && above >= -kFarAbove<S>);
     return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
   }
   // The same for float32, from what m may rise by in the chunk.
@@ -158,11 +179,16 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& s
   return false;
 }
 
-// The general sweep over a chunk.
+// The general sweep over a chunk. It may lower references first, so they are to be handed on with the first column.
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
     const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,
-    double above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+    double& lane_above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+  if (__builtin_expect(__any_sync(kAllLanes, above_of(top, state, lane, lane_above) < -kFarAbove<S>), 0)) {
+    state.lower(lane, top);
+    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+  }
+  const double above = above_of(top, state, lane, lane_above);
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
@@ -181,7 +207,8 @@ __device__ __forceinline__ void sweep_general(
 template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
+    Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
     sweep_extended<false>(
@@ -189,21 +216,21 @@ __device__ __forceinline__ void sweep_chunk(
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); }, step);
   };
   if (plain && sweep_plain<false>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
 }
 
 // The same, whose plain sweep runs ahead (sweep_ahead), with `split cost` and `sum`.
 template <class S, class Visit, class SplitCost, class Sum, class Column>
 __device__ __forceinline__ void sweep_chunk_ahead(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit, SplitCost&& split_cost, Sum&& sum,
-    Column&& column) {
+    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
+    SplitCost&& split_cost, Sum&& sum, Column&& column) {
   const auto step = [&](int t, auto bottom) { column(t, bottom); };
   const auto sweep = [&](auto& lane_state) {
     sweep_ahead<kHasFastBits>(lane, top, shift_of<S>(above), lane_state, split_cost, sum, step);
   };
   if (plain && sweep_plain<kHasFastBits>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, above, state, visit, step);
+  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, step);
 }
 
 }  // namespace softdtw

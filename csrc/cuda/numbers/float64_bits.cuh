@@ -1,7 +1,7 @@
 // Float64 numbers put together by their bits.
 #pragma once
 
-#include "device_math.cuh"
+#include "cuda/hardware/assembly.cuh"
 
 namespace softdtw {
 

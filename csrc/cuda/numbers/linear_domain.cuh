@@ -24,6 +24,7 @@
 // what is left.
 #pragma once
 
+#include "device_math.cuh"
 #include "float64_bits.cuh"
 
 namespace softdtw {

@@ -1,8 +1,9 @@
-// What every specialisation offers. No torch header: it gets plain pointers and a stream.
+// What every specialisation offers. No torch header: it gets plain pointers, memory and a stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/scratch.h"
 #include "plan.h"
 
 namespace softdtw {
@@ -10,21 +11,10 @@ namespace softdtw {
 template <typename T>
 struct Face {
   int64_t (*saved_bytes)(const Problem<T>&, const Plan&);
-  int64_t (*forward_scratch_bytes)(const Problem<T>&, const Plan&, bool save);
-  int64_t (*backward_scratch_bytes)(const Problem<T>&, const Plan&);
   // saved is null where nothing is to be kept for a backward pass.
-  cudaError_t (*forward)(const Problem<T>&, const Plan&, T* value, void* saved, void* scratch, cudaStream_t);
-  cudaError_t (*backward)(
-      const Problem<T>&, const Plan&, const Gradient<T>&, const void* saved, void* scratch, cudaStream_t);
+  cudaError_t (*forward)(const Problem<T>&, const Plan&, T* value, void* saved, Scratch&, cudaStream_t);
+  cudaError_t (*backward)(const Problem<T>&, const Plan&, const Gradient<T>&, const void* saved, Scratch&, cudaStream_t);
 };
-
-// Of a struct with these as static functions.
-template <typename T, class Functions>
-Face<T> face() {
-  return {
-      Functions::saved_bytes, Functions::forward_scratch_bytes, Functions::backward_scratch_bytes, Functions::forward,
-      Functions::backward};
-}
 
 // In the file of the kernel that a function is named after; of T = float and double.
 template <typename T>

@@ -1,8 +1,9 @@
 // The edges of strips in forward between pipelines in shared memory (pipeline.cuh) and global memory, where other blocks read them.
 #pragma once
 
+#include "async_prefetch.cuh"
 #include "cuda/hardware/pipeline.cuh"
-#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/numbers/extended_range.cuh"
 
 namespace softdtw {
 

@@ -12,7 +12,8 @@
 //   lane 31                       31 32 ...      its last row is the strip's edge, the next strip's input
 #pragma once
 
-#include "cuda/numbers/device_math.cuh"
+#include "core/problem.h"
+#include "cuda/hardware/assembly.cuh"
 
 namespace softdtw {
 
@@ -101,8 +102,7 @@ struct Surroundings {
   }
 };
 
-// The longest strip, in chunks, and the number of strips, of any pair of a problem: what memory is laid out by. Mirrored in
-// torchsoftdtw/_kernels/saved_state.py.
+// The longest strip, in chunks, and the number of strips, of any pair of a problem: what memory is laid out by.
 template <class S>
 struct Sizes {
   int64_t strips, chunks, groups;  // groups: of the whole table's columns

@@ -7,41 +7,11 @@
 
 #include <type_traits>
 
+#include "cuda/numbers/device_math.cuh"
+#include "cuda/numbers/packed_entry.cuh"
 #include "strip.cuh"
 
 namespace softdtw {
-
-// A group of numbers that one lane moves, 16 bytes at a time; `address` is aligned to a group. What another multiprocessor may
-// have written in the same launch (not `near`) is loaded past L1, which such writes do not reach.
-template <typename T>
-__device__ __forceinline__ T load(const T* address, bool near) {
-  return near ? *address : __ldcg(address);
-}
-
-template <int kCount>
-__device__ __forceinline__ void load_group(const float* address, bool near, float (&group)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i) {
-    const float4 four = load(reinterpret_cast<const float4*>(address) + i, near);
-    group[4 * i] = four.x, group[4 * i + 1] = four.y, group[4 * i + 2] = four.z, group[4 * i + 3] = four.w;
-  }
-}
-
-template <int kCount>
-__device__ __forceinline__ void store_group(float* address, const float (&group)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i)
-    reinterpret_cast<float4*>(address)[i] = make_float4(group[4 * i], group[4 * i + 1], group[4 * i + 2], group[4 * i + 3]);
-}
-
-template <int kCount>
-__device__ __forceinline__ void load_group(const double* address, bool near, double (&group)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) {
-    const double2 two = load(reinterpret_cast<const double2*>(address) + i, near);
-    group[2 * i] = two.x, group[2 * i + 1] = two.y;
-  }
-}
 
 // A strip's last row: per column two scalars, per group of kSteps columns a reference that they are relative to.
 template <class S>
@@ -84,31 +54,6 @@ struct Edges {
   }
 };
 
-// An entry s 2^-m of the general sweep in the 8 bytes of one of float32, where m is beyond what the plain sweep's holds: m in 47
-// bits, 16 bits of s, and the sign, which others do not have. m is a whole number of 46 bits, or, beyond those, the upper 46
-// bits of a float64.
-struct PackedEntry {
-  unsigned low, high;
-
-  static constexpr double kLimit = 35184372088832.0;  // 2^45
-  static constexpr unsigned long long kIsFloat = 1ull << 46, kMask = kIsFloat - 1;
-
-  __device__ __forceinline__ static PackedEntry of(double m, float s) {
-    const unsigned long long bits = fabs(m) < kLimit
-                                        ? static_cast<unsigned long long>(__double2ll_rn(m)) & kMask
-                                        : static_cast<unsigned long long>(__double_as_longlong(m)) >> 18 | kIsFloat;
-    const unsigned fraction = min(((__float_as_uint(s) & 0x007fffffu) + 64) >> 7, 0xffffu);
-    return {static_cast<unsigned>(bits), 0x80000000u | fraction << 15 | static_cast<unsigned>(bits >> 32)};
-  }
-  __device__ __forceinline__ double m() const {
-    const unsigned long long bits = static_cast<unsigned long long>(high & 0x7fffu) << 32 | low;
-    return bits & kIsFloat ? __longlong_as_double(static_cast<long long>(bits << 18))
-                           : static_cast<double>(static_cast<long long>(bits << 18) >> 18);
-  }
-  __device__ __forceinline__ float s() const { return __uint_as_float(0x3f800000u | (high >> 15 & 0xffffu) << 7); }
-  __device__ __forceinline__ bool exists() const { return high >> 31; }
-};
-
 // A lane's entries between two columns, as they are saved: kRows + 1 entries s 2^-m, s in [1, 2), and what all m are relative
 // to. In float32 m is an int, or, where an int or the reference's bits do not suffice, the lane's entries are packed.
 template <class S>
@@ -126,10 +71,10 @@ struct Snapshot {
   T s[kEntries];
   double reference = 0;
 
-  // `nowhere` is m of a cell that no path reaches. Of an M of float32 no other is as large as kFar.
+  // Of an M of float32 none but that of a cell that no path reaches is as large as kFar.
   template <typename M>
   __device__ __forceinline__ static void store(
-      char* memory, int lane, const Entry<T, M> (&entries)[kEntries], double reference, double nowhere) {
+      char* memory, int lane, const Entry<T, M> (&entries)[kEntries], double reference) {
     Whole* const wholes = reinterpret_cast<Whole*>(memory) + lane;
     T* const fractions = reinterpret_cast<T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)
@@ -144,7 +89,7 @@ struct Snapshot {
       bool fits = !kPacksReference || fabs(reference) < 5e11;
       if constexpr (sizeof(M) == 8) {
 #pragma unroll
-        for (int i = 0; i < kEntries; ++i) fits = fits && (entries[i].m < kFar || entries[i].m >= nowhere / 2);
+        for (int i = 0; i < kEntries; ++i) fits = fits && (entries[i].m < kFar || is_unreachable(entries[i].m));
       }
       const auto bits = static_cast<unsigned long long>(static_cast<long long>(reference));
 #pragma unroll
@@ -153,7 +98,7 @@ struct Snapshot {
         unsigned word = __float_as_uint(entries[i].s) & 0x7fffffffu;
         if (kPacksReference) word = (word & 0x007fffffu) | (static_cast<unsigned>(bits >> 8 * i) & 0xffu) << 23;
         if (__builtin_expect(!fits, 0)) {
-          const PackedEntry packed = PackedEntry::of(entries[i].m + reference, entries[i].s);
+          const PackedEntry packed = PackedEntry::of(convert_m<double>(entries[i].m) + reference, entries[i].s);
           whole = static_cast<int>(packed.low);
           word = packed.high;
         }
@@ -163,7 +108,8 @@ struct Snapshot {
     }
   }
   // Where nothing else says what m is relative to, the smallest becomes `floor`.
-  __device__ __forceinline__ void load(const char* memory, int lane, double nowhere, double floor) {
+  __device__ __forceinline__ void load(const char* memory, int lane, double floor) {
+    constexpr double nowhere = Unreachable<double>::value;
     const Whole* const wholes = reinterpret_cast<const Whole*>(memory) + lane;
     const T* const fractions = reinterpret_cast<const T*>(memory + kWarp * sizeof(Whole) * kEntries) + lane;
     if constexpr (!kPacksReference)

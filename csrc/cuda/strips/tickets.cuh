@@ -4,7 +4,8 @@
 #pragma once
 
 #include "cuda/hardware/handoff.cuh"
-#include "strip.cuh"
+#include "cuda/scratch.h"
+#include "strip_memory.cuh"
 
 namespace softdtw {
 
@@ -31,15 +32,39 @@ inline __device__ Turn take_turn(const Tickets& tickets, int64_t batch) {
   return {ticket % batch, static_cast<int>(ticket / batch)};
 }
 
-// The host's side. Tickets come first in scratch memory, padded to keep what follows aligned.
+// The host's side. A ticket for so many strips of a pair.
 template <class S>
 int64_t groups_of(const Problem<typename S::Scalar>& problem, int strips_of_group) {
   return (Sizes<S>(problem).strips + strips_of_group - 1) / strips_of_group;
 }
 template <class S>
 int64_t ticket_bytes(const Problem<typename S::Scalar>& problem, int strips_of_group) {
-  return (Tickets::bytes(problem.batch, groups_of<S>(problem, strips_of_group)) + 255) / 256 * 256;
+  return Tickets::bytes(problem.batch, groups_of<S>(problem, strips_of_group));
 }
+
+// What forward saves of all pairs, for backward; nothing, if there is no memory.
+template <class S>
+Saved<S> saved_at(const Problem<typename S::Scalar>& problem, const void* memory) {
+  const Sizes<S> sizes(problem);
+  return memory == nullptr ? Saved<S>() : Saved<S>(const_cast<void*>(memory), sizes, Saved<S>::bytes_of_pair(sizes));
+}
+
+// The memory of forward: tickets, what it saves, and its edges, which have a row for every pair where nothing is saved.
+template <class S>
+struct ForwardMemory {
+  char* tickets;
+  Saved<S> saved;
+  Edges<S> edges;
+
+  ForwardMemory(const Problem<typename S::Scalar>& problem, int strips_of_group, void* kept, Scratch& scratch)
+      : saved(saved_at<S>(problem, kept)), edges(saved.edges) {
+    const int64_t groups = Sizes<S>(problem).groups;
+    const auto parts = scratch.parts(
+        ticket_bytes<S>(problem, strips_of_group), kept != nullptr ? 0 : Edges<S>::bytes_of_rows(problem.batch, groups));
+    tickets = parts[0];
+    if (kept == nullptr) edges = Edges<S>::rows(parts[1], groups);
+  }
+};
 
 // Zeroes the tickets of a launch and calls launch(tickets, groups, blocks).
 template <class S, class Launch>

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
   }
   const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair));
   if (threadIdx.x > 0) return;
-  store_value(problem, pair, 0, sum.s == sum.s ? sum.m : NAN, sum.s, value);
+  store_value(problem, pair, 0, sum.m, sum.s, value);
   if (memory.is_kept) memory.sum(pair) = sum;
 }
 
@@ -99,9 +99,8 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
     const __grid_constant__ BidirectionalMemory memory, CutOfPair* cuts, CutShares* shares) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
-  const bool is_number = !isnan(gradient_scale(problem, gradient, pair));  // neither value nor gradient from above spoil it
-  const bool has_gradient = extent.valid() && is_number;
-  const float start = has_gradient ? 0 : gradient.without_value(pair);
+  const bool is_computed = has_gradient(gradient, extent, pair) && !isnan(gradient.arriving(pair));
+  const float start = is_computed ? 0 : gradient.without_value(pair);
   const auto fill = [&](const View<float>& out, int64_t count, float with) {
     if (out.data == nullptr) return;
     for (int64_t i = blockIdx.y * kCutThreads + threadIdx.x; i < count; i += gridDim.y * kCutThreads)
@@ -109,7 +108,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
   };
   fill(gradient.x, problem.n, start);
   fill(gradient.y, problem.m, start);
-  if (!has_gradient) return;
+  if (!is_computed) return;
   const StatesAtCut states(extent, memory, pair);
   const Number sum = memory.sum(pair);
   const float scale = static_cast<float>(1 / sum.s);
@@ -198,79 +197,62 @@ static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1
 int64_t groups_of(const Problem<float>& problem, int strips) { return (sizes_of(problem).strips + strips - 1) / strips; }
 int64_t blocks_of(const Problem<float>& problem, int strips) { return 2 * problem.batch * groups_of(problem, strips); }
 
-// Tickets come first in scratch memory, padded to keep what follows aligned; as many as the smallest blocks need.
-int64_t ticket_bytes(const Problem<float>& problem) {
-  return (Tickets::bytes(2 * problem.batch, sizes_of(problem).strips) + 255) / 256 * 256;
-}
-
-int64_t cut_bytes(const Problem<float>& problem) {
-  return (problem.batch * static_cast<int64_t>(sizeof(CutOfPair)) + 255) / 256 * 256;
-}
-
 // Launches `kernel` with blocks of so many strips. The tickets have been zeroed.
 template <class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, const Problem<float>& problem, int strips, int warps, size_t bytes, void* scratch, cudaStream_t stream,
+    Kernel kernel, const Problem<float>& problem, int strips, int warps, size_t bytes, void* tickets, cudaStream_t stream,
     const Arguments&... arguments) {
   const int64_t groups = groups_of(problem, strips);
-  const Tickets tickets(scratch, 2 * problem.batch, groups);
   return launch_kernel(
-      kernel, blocks_of(problem, strips), dim3(kWarp, warps), bytes, stream, problem, arguments..., tickets, groups);
+      kernel, blocks_of(problem, strips), dim3(kWarp, warps), bytes, stream, problem, arguments...,
+      Tickets(tickets, 2 * problem.batch, groups), groups);
 }
 
-struct Bidirectional {
-  static int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
-    return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
-  }
+int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
+  return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
+}
 
-  static int64_t forward_scratch_bytes(const Problem<float>& problem, const Plan&, bool save) {
-    return ticket_bytes(problem) +
-           (save ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), false));
-  }
+cudaError_t forward(
+    const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  const bool keeps = saved != nullptr, all_fit = blocks_of(problem, kSplitters) <= current_device().processors;
+  const int strips = all_fit ? kSplitters : kMostStrips;
+  const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, strips));
+  const auto [tickets, states] =
+      scratch.parts(ticket_bytes, keeps ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), false));
+  const BidirectionalMemory memory(sizes_of(problem), keeps ? saved : states, keeps);
+  cudaError_t error = cudaMemsetAsync(tickets, 0, ticket_bytes, stream);
+  if (error != cudaSuccess) return error;
+  error = launch(
+      bidirectional_forward, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
+      tickets, stream, memory);
+  if (error != cudaSuccess) return error;
+  return launch_kernel(bidirectional_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+}
 
-  static cudaError_t forward(
-      const Problem<float>& problem, const Plan&, float* value, void* saved, void* scratch, cudaStream_t stream) {
-    const bool keeps = saved != nullptr;
-    const BidirectionalMemory memory(
-        sizes_of(problem), keeps ? saved : static_cast<char*>(scratch) + ticket_bytes(problem), keeps);
-    const bool all_fit = blocks_of(problem, kSplitters) <= current_device().processors;
-    const int strips = all_fit ? kSplitters : kMostStrips;
-    cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem), stream);
-    if (error != cudaSuccess) return error;
-    error = launch(
-        bidirectional_forward, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
-        scratch, stream, memory);
-    if (error != cudaSuccess) return error;
-    return launch_kernel(bidirectional_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
-  }
-
-  static int64_t backward_scratch_bytes(const Problem<float>& problem, const Plan&) {
-    const int64_t flows = 2 * problem.batch * sizes_of(problem).chunks * sizeof(FlowSlot<S>);
-    const int64_t shares = problem.batch * (sizes_of(problem).strips * kWarp + 1) * sizeof(CutShares);
-    return ticket_bytes(problem) + cut_bytes(problem) + flows + shares;
-  }
-
-  static cudaError_t backward(
-      const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    const BidirectionalMemory memory(sizes_of(problem), const_cast<void*>(saved), true);
-    char* const behind_tickets = static_cast<char*>(scratch) + ticket_bytes(problem);
-    CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(behind_tickets);
-    FlowSlot<S>* const flows = reinterpret_cast<FlowSlot<S>*>(behind_tickets + cut_bytes(problem));
-    CutShares* const shares = reinterpret_cast<CutShares*>(flows + 2 * problem.batch * sizes_of(problem).chunks);
-    cudaError_t error = cudaMemsetAsync(scratch, 0, ticket_bytes(problem) + cut_bytes(problem), stream);
-    if (error != cudaSuccess) return error;
-    const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes_of(problem)));
-    error = launch_kernel(bidirectional_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
-    if (error != cudaSuccess) return error;
-    return launch(
-        bidirectional_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, scratch, stream, gradient, memory,
-        static_cast<const CutOfPair*>(cuts), static_cast<const CutShares*>(shares), flows);
-  }
-};
+cudaError_t backward(
+    const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  const BidirectionalSizes sizes = sizes_of(problem);
+  const BidirectionalMemory memory(sizes, const_cast<void*>(saved), true);
+  const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, kBackwardTeams)),
+                cut_bytes = problem.batch * sizeof(CutOfPair);
+  const auto parts = scratch.parts(
+      ticket_bytes, cut_bytes, problem.batch * (sizes.strips * kWarp + 1) * sizeof(CutShares),
+      2 * problem.batch * sizes.chunks * sizeof(FlowSlot<S>));
+  CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(parts[1]);
+  CutShares* const shares = reinterpret_cast<CutShares*>(parts[2]);
+  cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[1] + cut_bytes - parts[0], stream);
+  if (error != cudaSuccess) return error;
+  const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes));
+  error = launch_kernel(bidirectional_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
+  if (error != cudaSuccess) return error;
+  return launch(
+      bidirectional_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient, memory,
+      cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
+}
 
 }  // namespace
 
-Face<float> bidirectional_face() { return face<float, Bidirectional>(); }
+Face<float> bidirectional_face() { return {saved_bytes, forward, backward}; }
 
 }  // namespace softdtw

@@ -97,8 +97,8 @@ struct Side {
   }
   // Which strip of the table it is.
   __device__ __forceinline__ int strip_of(int index) const { return is_back ? sizes.strips - 1 - index : index; }
-  template <typename T>
-  __device__ __forceinline__ View<T> seen(const View<T>& series, int64_t pair, int count) const {
+  template <template <typename> class Series, typename T>
+  __device__ __forceinline__ View<T> seen(const Series<T>& series, int64_t pair, int count) const {
     const View<T> own = series.pair(pair);
     return is_back ? View<T>{own.data + (count - 1) * own.row_stride, 0, -own.row_stride, own.column_stride} : own;
   }

@@ -48,15 +48,14 @@ class StatesAtCut {
     Snapshot<S> snapshot;
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
-      snapshot.m[i] = nowhere<S>();
+      snapshot.m[i] = Unreachable<double>::value;
       snapshot.s[i] = 1;
     }
     if (lane >= 0 && lane < lanes()) {
       const int index = side.strip_of(lane / kWarp), of_strip = lane % kWarp;
       if (side.chunks(index) > 0)
         snapshot.load(
-            SideMemory{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, nowhere<S>(),
-            floor_of_m<S>());
+            SideMemory{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
     }
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {

@@ -6,6 +6,7 @@
 // Layout: diagonal d = row + column holds its cells of the band by row, from first_row(d) on, and follows diagonal d - 1
 // without a gap, so neighbours on a diagonal are neighbours in memory. Saved for backward are the three weights of every
 // cell, each a table of its own; costs and entries live for three diagonals only.
+#include "core/row_gradient.h"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/numbers/device_math.cuh"
 #include "cuda/select/face.h"
@@ -14,16 +15,12 @@
 namespace softdtw {
 namespace {
 
-constexpr int kMostThreads = 512;
 constexpr int kGradientThreads = 128;
 
 template <typename T>
 __device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int column) {
   if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column);
-  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  T sum = 0;
-  for (int64_t d = 0; d < problem.dim; ++d) sum = add_share(problem.cost, x.at(row, d) - y.at(column, d), sum);
-  return finish_cost(problem.cost, sum);
+  return cost_of_vectors<DeviceMath<T>>(problem, problem.x.pair(pair), problem.y.pair(pair), row, column);
 }
 
 // (1). `recent` holds the entries of the last three diagonals by row; `weights` the saved tables, or is null.
@@ -54,7 +51,7 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
       const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(cost_at(problem, pair, row, column)) * scale);
+      const double cost = static_cast<double>(cost_at(problem, pair, row, column)) * scale;
       Weights<double> shares;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);
@@ -136,25 +133,9 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_series_gradient(
   const int fixed = static_cast<int>(index);
   const int from = kForX ? max(0, fixed + extent.low) : max(0, fixed - extent.high);
   const int to = kForX ? min(extent.m - 1, fixed + extent.high) : min(extent.n - 1, fixed - extent.low);
-  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  const T scale = (kForX ? T(1) : T(-1)) * gradient.arriving(pair);
-  constexpr int kDims = 4;
-  for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
-    T sums[kDims] = {};
-    for (int other = from; other <= to; ++other) {
-      const int row = kForX ? fixed : other, column = kForX ? other : fixed;
-      const T e = alignment[starts[row + column] + row - Diagonal(extent, row + column).first];
-      const T cost = problem.cost == Cost::kEuclidean ? cost_at(problem, pair, row, column) : T(0);
-      const T factor = e * derivative_factor(problem.cost, cost);
-#pragma unroll
-      for (int k = 0; k < kDims; ++k)
-        if (d0 + k < problem.dim)
-          sums[k] += factor * derivative_share(problem.cost, x.at(row, d0 + k) - y.at(column, d0 + k));
-    }
-#pragma unroll
-    for (int k = 0; k < kDims; ++k)
-      if (d0 + k < problem.dim) out.at(fixed, d0 + k) = sums[k] * scale;
-  }
+  row_gradient<kForX, DeviceMath<T>>(problem, gradient, pair, fixed, from, to, [&](int row, int column) {
+    return alignment[starts[row + column] + row - Diagonal(extent, row + column).first];
+  });
 }
 
 // (4) times the gradient that arrives, as a (N, M) matrix: a thread per cell.
@@ -180,69 +161,50 @@ __global__ void __launch_bounds__(kGradientThreads) diagonal_cost_gradient(
 }
 
 template <typename T>
-int64_t starts_of(const Problem<T>& problem) {
-  return problem.batch * (problem.n + problem.m);
+int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
+  return problem.batch * 3 * cells_of(problem) * sizeof(T);
 }
 
 template <typename T>
-unsigned threads_for(const Problem<T>& problem) {
-  const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
-  int threads = 32;
-  while (threads < kMostThreads && threads < widest) threads *= 2;
-  return threads;
+cudaError_t forward(const Problem<T>& problem, const Plan&, T* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  const auto [recent] = scratch.parts(problem.batch * 3 * problem.n * sizeof(Entry<double>));
+  return launch_kernel(
+      diagonal_forward<T>, problem.batch, threads_of_diagonals(problem), 0, stream, problem, value, static_cast<T*>(saved),
+      reinterpret_cast<Entry<double>*>(recent), cells_of(problem));
 }
 
 template <typename T>
-struct DiagonalKernels {
-  static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
-    return problem.batch * 3 * cells_of(problem) * sizeof(T);
+cudaError_t backward(
+    const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  const int64_t cells = cells_of(problem);
+  const auto parts =
+      scratch.parts(problem.batch * (problem.n + problem.m) * sizeof(int64_t), problem.batch * cells * sizeof(T));
+  int64_t* const starts = reinterpret_cast<int64_t*>(parts[0]);
+  T* const alignment = reinterpret_cast<T*>(parts[1]);
+  cudaError_t error = launch_kernel(
+      diagonal_alignment<T>, problem.batch, threads_of_diagonals(problem), 0, stream, problem, static_cast<const T*>(saved),
+      alignment, starts, cells);
+  const auto run = [&](auto kernel, int64_t blocks) {
+    if (error == cudaSuccess)
+      error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
+  };
+  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
+  if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
+  if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
+  if (gradient.cost.data != nullptr) {
+    const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
+    const int64_t most = int64_t{1} << 20;
+    run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
   }
-  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan&, bool) {
-    return problem.batch * 3 * problem.n * sizeof(Entry<double>);
-  }
-  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan&) {
-    return starts_of(problem) * sizeof(int64_t) + problem.batch * cells_of(problem) * sizeof(T);
-  }
-
-  static cudaError_t forward(
-      const Problem<T>& problem, const Plan&, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    return launch_kernel(
-        diagonal_forward<T>, problem.batch, threads_for(problem), 0, stream, problem, value, static_cast<T*>(saved),
-        static_cast<Entry<double>*>(scratch), cells_of(problem));
-  }
-
-  static cudaError_t backward(
-      const Problem<T>& problem, const Plan&, const Gradient<T>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    const int64_t cells = cells_of(problem);
-    int64_t* starts = static_cast<int64_t*>(scratch);
-    T* alignment = reinterpret_cast<T*>(starts + starts_of(problem));
-    cudaError_t error = launch_kernel(
-        diagonal_alignment<T>, problem.batch, threads_for(problem), 0, stream, problem, static_cast<const T*>(saved),
-        alignment, starts, cells);
-    const auto run = [&](auto kernel, int64_t blocks) {
-      if (error == cudaSuccess)
-        error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient, alignment, starts, cells);
-    };
-    const auto blocks = [&](int64_t length) {
-      return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads);
-    };
-    if (gradient.x.data != nullptr) run(diagonal_series_gradient<true, T>, blocks(problem.n));
-    if (gradient.y.data != nullptr) run(diagonal_series_gradient<false, T>, blocks(problem.m));
-    if (gradient.cost.data != nullptr) {
-      const int64_t wanted = (problem.batch * problem.n * problem.m + kGradientThreads - 1) / kGradientThreads;
-      const int64_t most = int64_t{1} << 20;
-      run(diagonal_cost_gradient<T>, wanted < most ? wanted : most);
-    }
-    return error;
-  }
-};
+  return error;
+}
 
 }  // namespace
 
 template <typename T>
 Face<T> diagonal_face() {
-  return face<T, DiagonalKernels<T>>();
+  return {saved_bytes<T>, forward<T>, backward<T>};
 }
 template Face<float> diagonal_face<float>();
 template Face<double> diagonal_face<double>();

@@ -16,6 +16,16 @@ struct Diagonal {
   __device__ int width() const { return max(0, last - first + 1); }
 };
 
+// Of a block, which has a pair.
+constexpr int kMostThreads = 512;
+template <typename T>
+unsigned threads_of_diagonals(const Problem<T>& problem) {
+  const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
+  int threads = 32;
+  while (threads < kMostThreads && threads < widest) threads *= 2;
+  return threads;
+}
+
 // Cells of a pair's table, an upper bound over the pairs. Mirrored in torchsoftdtw/_kernels/saved_state.py.
 template <typename T>
 int64_t cells_of(const Problem<T>& problem) {

@@ -14,8 +14,6 @@
 namespace softdtw {
 namespace {
 
-constexpr int kMostThreads = 512;
-
 // The memory of one pair, 16-byte aligned throughout.
 template <typename T, int kDirections>
 struct PairMemory {
@@ -48,16 +46,21 @@ __device__ double direction(const View<const T>& view, int64_t pair, int row, in
 // NaN for a pair without a finite value. Derivatives along no direction are 0. By all threads of the block.
 template <typename T, int kDirections>
 __device__ void spoil(const Problem<T>& problem, const Tangents<T>& tangents, int64_t pair, const Extent& extent) {
-  const int64_t total = int64_t{extent.n} * extent.m;
+  // Calls visit(row, column) for the thread's share of the cells.
+  const auto for_each_cell = [&](auto&& visit) {
+    for (int row = 0; row < extent.n; ++row) {
+      const int first = max(0, row + extent.low), last = min(extent.m - 1, row + extent.high);
+      for (int column = first + threadIdx.x; column <= last; column += blockDim.x) visit(row, column);
+    }
+  };
   __shared__ bool moves;
   const auto along = [&](const View<const T>& view) {
     __syncthreads();
     if (threadIdx.x == 0) moves = false;
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
-      const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
-      if (extent.in_band(row, column) && direction(view, pair, row, column) != 0) moves = true;
-    }
+    for_each_cell([&](int row, int column) {
+      if (direction(view, pair, row, column) != 0) moves = true;
+    });
     __syncthreads();
     return moves ? double(NAN) : 0.0;
   };
@@ -69,10 +72,7 @@ __device__ void spoil(const Problem<T>& problem, const Tangents<T>& tangents, in
     flow.st = flow.s == 0 || flow.t == 0 ? 0.0 : double(NAN);
   }
   if (threadIdx.x == 0) tangents.value_tangent[pair] = static_cast<T>(flow.s);
-  for (int64_t i = threadIdx.x; i < total; i += blockDim.x) {
-    const int row = static_cast<int>(i / extent.m), column = static_cast<int>(i % extent.m);
-    if (extent.in_band(row, column)) write_flow(tangents, pair, row, column, flow);
-  }
+  for_each_cell([&](int row, int column) { write_flow(tangents, pair, row, column, flow); });
 }
 
 template <typename T, int kDirections>
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : has_diag ? memory.entries[before + row - 1] : nowhere;
       const Entry<double> up = has_up ? memory.entries[last + row - 1] : nowhere;
       const Entry<double> left = has_left ? memory.entries[last + row] : nowhere;
-      const double cost = limit_cost(static_cast<double>(costs.at(row, column)) * scale);
+      const double cost = static_cast<double>(costs.at(row, column)) * scale;
       Weights<double> weights;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, weights);
       normalise(cell);
@@ -173,23 +173,15 @@ __global__ void __launch_bounds__(kMostThreads) sweeps(
 }  // namespace
 
 template <typename T, int kDirections>
-int64_t tangent_scratch_bytes(const Problem<T>& problem) {
-  return problem.batch * PairMemory<T, kDirections>::bytes(problem.n, cells_of(problem));
-}
-
-template <typename T, int kDirections>
-cudaError_t tangent_sweeps(const Problem<T>& problem, const Tangents<T>& tangents, void* scratch, cudaStream_t stream) {
-  const int64_t widest = problem.n < problem.m ? problem.n : problem.m;
-  int threads = 32;
-  while (threads < kMostThreads && threads < widest) threads *= 2;
+cudaError_t tangent_sweeps(const Problem<T>& problem, const Tangents<T>& tangents, Scratch& scratch, cudaStream_t stream) {
+  const int64_t cells = cells_of(problem);
+  const auto [memory] = scratch.parts(problem.batch * PairMemory<T, kDirections>::bytes(problem.n, cells));
   return launch_kernel(
-      sweeps<T, kDirections>, problem.batch, threads, 0, stream, problem, tangents, static_cast<char*>(scratch),
-      cells_of(problem));
+      sweeps<T, kDirections>, problem.batch, threads_of_diagonals(problem), 0, stream, problem, tangents, memory, cells);
 }
 
-#define SOFTDTW_INSTANTIATE(T, kDirections)                                  \
-  template int64_t tangent_scratch_bytes<T, kDirections>(const Problem<T>&); \
-  template cudaError_t tangent_sweeps<T, kDirections>(const Problem<T>&, const Tangents<T>&, void*, cudaStream_t);
+#define SOFTDTW_INSTANTIATE(T, kDirections) \
+  template cudaError_t tangent_sweeps<T, kDirections>(const Problem<T>&, const Tangents<T>&, Scratch&, cudaStream_t);
 SOFTDTW_INSTANTIATE(float, 1)
 SOFTDTW_INSTANTIATE(float, 2)
 SOFTDTW_INSTANTIATE(double, 1)

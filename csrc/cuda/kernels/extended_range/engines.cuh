@@ -84,7 +84,7 @@ auto with_shape(int rows, F&& f) {
 template <class S, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (is_univariate(problem)) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+    if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 

@@ -3,26 +3,10 @@
 
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/numbers/extended_range_state.cuh"
+#include "cuda/strips/async_prefetch.cuh"
 #include "cuda/strips/strip_job.cuh"
 
 namespace softdtw {
-
-// What references of the row above exceed the lane's own by. Where there is no such row any number will do.
-template <class S>
-__device__ __forceinline__ double above_of(
-    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
-  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
-}
-
-// A pair's value, from its last entry.
-template <typename T, typename Fraction>
-__device__ __forceinline__ void store_value(
-    const Problem<T>& problem, int64_t pair, double reference, double m, Fraction s, T* value) {
-  const double scale = static_cast<T>(problem.scale_of(pair));
-  const double unit = scale > 0 && scale < INFINITY ? 1 / scale : problem.gamma_of(pair) * kLn2;
-  const double result = (reference + m - log2(static_cast<double>(s))) * unit;
-  value[pair] = m >= Unreachable<T>::value / 2 ? T(INFINITY) : static_cast<T>(result);
-}
 
 constexpr int kMostAheadWarps = 4;  // of a block
 
@@ -80,7 +64,6 @@ __device__ void extended_forward_strip(
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
     T* const out = own_edge.group(own_group);
-    if (writes) own_edge.references[own_group] = state.reference;
     const bool ends = chunk == around.end_chunk && lane == around.end_lane;
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
@@ -95,15 +78,16 @@ __device__ void extended_forward_strip(
       return cell;
     };
     const auto column = [&](int t, auto bottom) {
+      if (writes && t == 0) own_edge.references[own_group] = state.reference;
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
     if constexpr (kIsAhead)
       sweep_chunk_ahead(
-          recurrences, extent, place, lane, top, above, plain, width, state, visit,
+          recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit,
           [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
           [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
     else
-      sweep_chunk(recurrences, extent, place, lane, top, above, plain, width, state, visit, column);
+      sweep_chunk(recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit, column);
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
@@ -220,7 +204,7 @@ __device__ void extended_backward_strip(
       const double above = above_of(top, state, lane, lane_above);
       const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
-          recurrences, extent, place, lane, top, above, plain, width, state,
+          recurrences, extent, place, lane, top, above, lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },

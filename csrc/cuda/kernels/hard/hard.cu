@@ -12,11 +12,8 @@
 
 #include "cuda/costs/hard_tile.cuh"
 #include "cuda/hardware/assembly.cuh"
-#include "cuda/hardware/launch.cuh"
 #include "cuda/select/hard.h"
-#include "cuda/strips/tickets.cuh"
 #include "hard.h"
-#include "hard_multivariate.h"
 #include "hard_strip.cuh"
 
 namespace softdtw {
@@ -121,16 +118,15 @@ __global__ void __launch_bounds__(kGradientThreads)
 // costs do not stand in registers have room for them.
 template <typename T, class F>
 auto with_tile(const HardPlan& plan, F&& f) {
-  const auto call = [&](auto* tile) { return f(tile); };
   if constexpr (std::is_same_v<T, double>) {
-    return call(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr));
+    return f(static_cast<HardDenseTile<Shape<T, 2>>*>(nullptr));
   } else {
-    const auto with_rows = [&](auto* low, auto* high) { return plan.rows == 2 ? call(low) : call(high); };
+    const auto with_rows = [&](auto* low, auto* high) { return plan.rows == 2 ? f(low) : f(high); };
     using Two = Shape<T, 2, 16>;
     using Four = Shape<T, 4, 16>;
     switch (plan.sweep) {
       case HardSpecialization::kTall:
-        return call(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
+        return f(static_cast<HardUnivariateTile<Shape<T, kTallRows>>*>(nullptr));
       case HardSpecialization::kUnivariate:
         return with_rows(static_cast<HardUnivariateTile<Two>*>(nullptr), static_cast<HardUnivariateTile<Four>*>(nullptr));
       case HardSpecialization::kFourDims:
@@ -144,100 +140,47 @@ auto with_tile(const HardPlan& plan, F&& f) {
   }
 }
 
-template <typename T>
-HardPlan plan_of(const Problem<T>& problem, bool with_path) {
-  return hard_plan(call_of(problem, with_path), current_device());
-}
-
-template <class Tile>
-struct Hard {
-  using S = typename Tile::Shape;
-  using T = typename S::Scalar;
-  static constexpr bool kIsTall = S::kRows == kTallRows;
-  static constexpr bool kIsOneStrip = sizeof(T) == 4 && S::kRows == 2;  // by hard_plan()
-
-  // Scratch memory: tickets, edges, ends, steps.
-  struct Layout {
-    int warps;
-    int64_t groups, tickets, edges, ends, steps, total;
-  };
-  static Layout layout(const Problem<T>& problem, const Sizes<S>& sizes, bool with_path) {
-    const auto padded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
-    Layout at;
-    at.warps = static_cast<int>(std::min<int64_t>(sizes.strips, kMostWarps));
-    at.groups = (sizes.strips + at.warps - 1) / at.warps;
-    const bool has_groups = at.groups > 1;
-    at.tickets = has_groups ? Tickets::bytes(problem.batch, at.groups) : 0;
-    at.edges = padded(at.tickets);
-    at.ends = at.edges + padded(has_groups ? HardRows<S>::bytes(problem.batch, sizes) : 0);
-    at.steps = at.ends + padded(with_path ? problem.batch * sizeof(int) : 0);
-    at.total = at.steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
-    return at;
-  }
-
-  template <bool kPath>
-  static cudaError_t launch(
-      const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
-    const Sizes<S> sizes(problem);
-    const Layout at = layout(problem, sizes, kPath);
-    const int64_t blocks = at.groups * problem.batch;
-    const bool has_groups = at.groups > 1;
-    cudaError_t error = has_groups ? cudaMemsetAsync(scratch, 0, at.tickets, stream) : cudaSuccess;
-    if (error != cudaSuccess) return error;
-    const Tickets tickets(scratch, problem.batch, at.groups);
-    StepTable<S> table;
-    table.words = reinterpret_cast<unsigned*>(scratch + at.steps);
-    table.strips = sizes.strips;
-    table.chunks = sizes.chunks;
-    int* const ends = reinterpret_cast<int*>(scratch + at.ends);
-    const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(scratch + at.edges), sizes.groups};
-    const auto run = [&](auto kernel, int carriers) {
+template <class Tile, bool kPath, class S = typename Tile::Shape>
+cudaError_t launch_hard(
+    const Problem<typename S::Scalar>& problem, bool open_ends, typename S::Scalar* value, Span* spans, Scratch& scratch,
+    cudaStream_t stream) {
+  constexpr bool kIsOneStrip = sizeof(typename S::Scalar) == 4 && S::kRows == 2;  // by hard_plan()
+  const int64_t strips = Sizes<S>(problem).strips;
+  const int warps = static_cast<int>(std::min<int64_t>(strips, kMostWarps));
+  const int64_t groups = (strips + warps - 1) / warps;
+  const bool has_groups = groups > 1;
+  const HardMemory<S> memory(problem, has_groups ? groups : 0, kPath, scratch);
+  cudaError_t error = cudaSuccess;
+  if (has_groups) error = cudaMemsetAsync(memory.tickets, 0, Tickets::bytes(problem.batch, groups), stream);
+  const auto run = [&](auto kernel, int carriers) {
+    if (error == cudaSuccess)
       error = launch_kernel(
-          kernel, blocks, dim3(kWarp, at.warps + carriers), 0, stream, problem, open_ends, value, rows, table, ends,
-          tickets, static_cast<int>(at.groups));
-    };
-    if (!has_groups) {
-      run(hard_forward_kernel<kPath, false, S, Tile>, 0);
-    } else if constexpr (!kIsOneStrip) {
-      run(hard_forward_kernel<kPath, true, S, Tile>, kHaloWarps);
-    }
-    if constexpr (kPath)
-      if (error == cudaSuccess)
-        error = launch_kernel(hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, table, ends, spans);
-    return error;
-  }
-
-  static cudaError_t forward(
-      const Problem<T>& problem, bool open_ends, T* value, Span* spans, char* scratch, cudaStream_t stream) {
-    if constexpr (!kIsTall)
-      if (spans != nullptr) return launch<true>(problem, open_ends, value, spans, scratch, stream);
-    return launch<false>(problem, open_ends, value, spans, scratch, stream);
-  }
-};
+          kernel, groups * problem.batch, dim3(kWarp, warps + carriers), 0, stream, problem, open_ends, value, memory.rows,
+          memory.table, memory.ends, Tickets(memory.tickets, problem.batch, groups), static_cast<int>(groups));
+  };
+  if (!has_groups)
+    run(hard_forward_kernel<kPath, false, S, Tile>, 0);
+  else if constexpr (!kIsOneStrip)
+    run(hard_forward_kernel<kPath, true, S, Tile>, kHaloWarps);
+  if constexpr (kPath)
+    if (error == cudaSuccess) error = launch_hard_path(problem, value, memory, spans, stream);
+  return error;
+}
 
 }  // namespace
 
 template <typename T>
-int64_t hard_scratch_bytes(const Problem<T>& problem, bool with_path) {
-  const HardPlan plan = plan_of(problem, with_path);
-  if constexpr (std::is_same_v<T, float>)
-    if (plan.sweep == HardSpecialization::kMultivariate) return HardMultivariate::scratch_bytes(problem, with_path);
-  return with_tile<T>(plan, [&](auto* tile) {
-    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
-    return Kernels::layout(problem, Sizes<typename Kernels::S>(problem), with_path).total;
-  });
-}
-
-template <typename T>
 cudaError_t hard_forward(
-    const Problem<T>& problem, bool open_ends, T* value, Span* spans, void* scratch, cudaStream_t stream) {
-  const HardPlan plan = plan_of(problem, spans != nullptr);
+    const Problem<T>& problem, bool open_ends, T* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
+  const HardPlan plan = hard_plan(call_of(problem, spans != nullptr), current_device());
   if constexpr (std::is_same_v<T, float>)
     if (plan.sweep == HardSpecialization::kMultivariate)
-      return HardMultivariate::forward(problem, open_ends, value, spans, scratch, stream);
+      return hard_multivariate_forward(problem, open_ends, value, spans, scratch, stream);
   return with_tile<T>(plan, [&](auto* tile) {
-    using Kernels = Hard<std::remove_pointer_t<decltype(tile)>>;
-    return Kernels::forward(problem, open_ends, value, spans, static_cast<char*>(scratch), stream);
+    using Tile = std::remove_pointer_t<decltype(tile)>;
+    if constexpr (Tile::Shape::kRows != kTallRows)
+      if (spans != nullptr) return launch_hard<Tile, true>(problem, open_ends, value, spans, scratch, stream);
+    return launch_hard<Tile, false>(problem, open_ends, value, spans, scratch, stream);
   });
 }
 
@@ -254,10 +197,8 @@ cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& grad
   return error;
 }
 
-template int64_t hard_scratch_bytes<float>(const Problem<float>&, bool);
-template int64_t hard_scratch_bytes<double>(const Problem<double>&, bool);
-template cudaError_t hard_forward<float>(const Problem<float>&, bool, float*, Span*, void*, cudaStream_t);
-template cudaError_t hard_forward<double>(const Problem<double>&, bool, double*, Span*, void*, cudaStream_t);
+template cudaError_t hard_forward<float>(const Problem<float>&, bool, float*, Span*, Scratch&, cudaStream_t);
+template cudaError_t hard_forward<double>(const Problem<double>&, bool, double*, Span*, Scratch&, cudaStream_t);
 template cudaError_t hard_backward<float>(const Problem<float>&, const HardGradient<float>&, cudaStream_t);
 template cudaError_t hard_backward<double>(const Problem<double>&, const HardGradient<double>&, cudaStream_t);
 

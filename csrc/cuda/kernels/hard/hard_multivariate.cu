@@ -1,9 +1,8 @@
 // Hard DTW, (9), with costs that other warps compute as matrix products (multivariate_block.cuh). The strips' sweeps are those of
 // hard_strip.cuh, and hand edges to each other through pipelines.
-#include "hard_multivariate.h"
-
 #include "cuda/costs/multivariate_tile.cuh"
 #include "cuda/kernels/multivariate/multivariate_block.cuh"
+#include "hard.h"
 #include "hard_strip.cuh"
 
 namespace softdtw {
@@ -29,12 +28,11 @@ struct HardMultivariateTile : MultivariateTile<Costs, false> {
 
 // What multivariate_forward() asks of a kind of DTW.
 template <bool kPath>
-struct HardMultivariateSweep {
+struct HardMultivariateSweep : HardRows<S> {
   using Edge = HardEdge<S>;
   static constexpr bool kTakesSplitCosts = false;
   bool open_ends;
   float* value;
-  HardRows<S> rows;
   StepTable<S> table;
   int* ends;
 
@@ -60,50 +58,21 @@ struct HardMultivariateSweep {
     pipelines.finish(sweep);
     sweep.finish(value, ends);
   }
-  __device__ void carry_edge_in(
-      const Extent& extent, int64_t pair, int first, Pipeline<Edge>& pipeline, const Progress* progress, int lane) const {
-    rows.carry_edge_in(extent, pair, first, pipeline, progress, lane);
-  }
-  __device__ void carry_edge_out(
-      const Extent& extent, int64_t pair, int last, Pipeline<Edge>& pipeline, Progress* progress, int lane) const {
-    rows.carry_edge_out(extent, pair, last, pipeline, progress, lane);
-  }
-};
-
-// Scratch memory: tickets, edges, ends, steps.
-struct Layout {
-  int64_t edges, ends, steps, total;
-
-  Layout(const Problem<float>& problem, const Sizes<S>& sizes, bool with_path) {
-    const auto padded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
-    edges = padded(Tickets::bytes(problem.batch, sizes.strips));
-    ends = edges + padded(HardRows<S>::bytes(problem.batch, sizes));
-    steps = ends + padded(with_path ? problem.batch * sizeof(int) : 0);
-    total = steps + (with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
-  }
 };
 
 }  // namespace
 
-int64_t HardMultivariate::scratch_bytes(const Problem<float>& problem, bool with_path) {
-  return Layout(problem, Sizes<S>(problem), with_path).total;
-}
-
-cudaError_t HardMultivariate::forward(
-    const Problem<float>& problem, bool open_ends, float* value, Span* spans, void* scratch, cudaStream_t stream) {
-  const Sizes<S> sizes(problem);
-  const Layout at(problem, sizes, spans != nullptr);
-  char* const memory = static_cast<char*>(scratch);
-  const HardRows<S> rows{reinterpret_cast<HardEdge<S>*>(memory + at.edges), sizes.groups};
-  if (spans == nullptr)
+cudaError_t hard_multivariate_forward(
+    const Problem<float>& problem, bool open_ends, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
+  const HardMemory<S> memory(problem, Sizes<S>(problem).strips, spans != nullptr, scratch);
+  const auto sweep = [&](auto with_path) {
     return launch_multivariate_forward<false>(
-        problem, HardMultivariateSweep<false>{open_ends, value, rows, {}, nullptr}, scratch, stream);
-  const StepTable<S> table{reinterpret_cast<unsigned*>(memory + at.steps), sizes.strips, sizes.chunks};
-  int* const ends = reinterpret_cast<int*>(memory + at.ends);
-  const cudaError_t error = launch_multivariate_forward<false>(
-      problem, HardMultivariateSweep<true>{open_ends, value, rows, table, ends}, scratch, stream);
-  if (error != cudaSuccess) return error;
-  return launch_kernel(hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, table, ends, spans);
+        problem, HardMultivariateSweep<with_path()>{memory.rows, open_ends, value, memory.table, memory.ends},
+        memory.tickets, stream);
+  };
+  if (spans == nullptr) return sweep(std::false_type());
+  const cudaError_t error = sweep(std::true_type());
+  return error != cudaSuccess ? error : launch_hard_path(problem, value, memory, spans, stream);
 }
 
 }  // namespace softdtw

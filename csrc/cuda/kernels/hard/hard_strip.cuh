@@ -13,8 +13,9 @@
 #include <cfloat>
 
 #include "cuda/costs/tile.cuh"
+#include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/pipeline.cuh"
-#include "cuda/strips/strip_memory.cuh"
+#include "cuda/strips/tickets.cuh"
 #include "hard_steps.cuh"
 
 namespace softdtw {
@@ -56,6 +57,35 @@ struct HardRows {
       reinterpret_cast<int4*>(&to)[i] = load(reinterpret_cast<const int4*>(&from) + i, near);
   }
 };
+
+// Scratch memory of a forward pass. Tickets: so many a pair; none, and no rows, where a pair's strips are all of one block.
+template <class S>
+struct HardMemory {
+  char* tickets;
+  HardRows<S> rows;
+  int* ends;
+  StepTable<S> table;
+
+  HardMemory(const Problem<typename S::Scalar>& problem, int64_t tickets_of_pair, bool with_path, Scratch& scratch) {
+    const Sizes<S> sizes(problem);
+    const auto parts = scratch.parts(
+        tickets_of_pair > 0 ? Tickets::bytes(problem.batch, tickets_of_pair) : 0,
+        tickets_of_pair > 0 ? HardRows<S>::bytes(problem.batch, sizes) : 0, with_path ? problem.batch * sizeof(int) : 0,
+        with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
+    tickets = parts[0];
+    rows = {reinterpret_cast<HardEdge<S>*>(parts[1]), sizes.groups};
+    ends = reinterpret_cast<int*>(parts[2]);
+    table = {reinterpret_cast<unsigned*>(parts[3]), sizes.strips, sizes.chunks};
+  }
+};
+
+template <class S>
+cudaError_t launch_hard_path(
+    const Problem<typename S::Scalar>& problem, const typename S::Scalar* value, const HardMemory<S>& memory, Span* spans,
+    cudaStream_t stream) {
+  return launch_kernel(
+      hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans);
+}
 
 template <class S>
 struct HardLane {

@@ -15,9 +15,9 @@ constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 template <typename T, int kRows>
 __device__ __forceinline__ bool is_promising(
     const ShortPair<T, kRows>& pair, const LinearState<T, kRows>& state, int steps) {
-  const int used = kTop - state.highest_exponent(), all = pair.extent.n + pair.extent.m;
+  const int used = kTop - state.highest_exponent();
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= kTop - kLeast && (!pair.is_rough || (used - kSlack<T>)*all <= done * (kTop - kLeast));
+  return used <= kTop - kLeast && (used - kSlack<T>)*pair.foreseen <= done * (kTop - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is

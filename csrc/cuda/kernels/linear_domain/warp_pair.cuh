@@ -82,7 +82,7 @@ struct ShortPair {
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
   bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
-  bool is_rough;          // whether costs go on along any path as they begin, by how far neighbours in x are apart
+  int foreseen;  // steps of the pair, if costs go on along any path as they begin, by how far neighbours in x are apart
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
   __device__ ShortPair(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, T* memory)
@@ -130,7 +130,7 @@ struct ShortPair {
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    is_rough = apart > kRoughest * extent.n;
+    foreseen = apart > kRoughest * extent.n ? extent.n + extent.m : 0;
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = widest * widest * (kIsScaled ? T(1) : factor);

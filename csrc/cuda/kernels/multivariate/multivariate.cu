@@ -3,7 +3,7 @@
 //
 // Threads to work: a strip (strip.cuh) of 64 rows of a pair has a warp for every stage of its work, so that none waits for
 // what another could do meanwhile. Forward: one sweeps, as the extended range does (multivariate_forward.cuh), and two compute costs
-// ahead of it (multivariate_costs.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (multivariate_rebuild.cuh),
+// ahead of it (multivariate_costs_few.cuh, multivariate_costs_many.cuh). Backward: two compute costs, two rebuild what the forward sweep computed (multivariate_rebuild.cuh),
 // one sweeps back (multivariate_reverse.cuh), for which another looks for what comes from the strip below (multivariate_flows.cuh), and two
 // or six turn E into gradients behind it (multivariate_gradient.cuh). Neither costs nor E leave the chip: they stand in pipelines in shared
 // memory (multivariate_channel.cuh). Series and gradients are read and written vector by vector, D numbers in a row.
@@ -184,70 +184,47 @@ __global__ void add_tables(float* dy, const float* other, int64_t count) {
   }
 }
 
-// Of a pair in backward: of all warps that add to dy.
-int64_t words_of(const Sizes<S>& sizes) { return sizes.strips * MultivariateWarps<false>::kColumns; }
-// Of the other table of dy.
-int64_t table_bytes(const Problem<float>& problem) {
-  return Sizes<S>(problem).strips > 1 ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
+int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
+  return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
 }
-int64_t padded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-struct Multivariate {
-  static int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
-    return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
-  }
+cudaError_t forward(
+    const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  const ForwardMemory<S> memory(problem, 1, saved, scratch);
+  return launch_multivariate_forward<true>(
+      problem, MultivariateSweep{value, memory.saved, memory.edges}, memory.tickets, stream);
+}
 
-  static int64_t forward_scratch_bytes(const Problem<float>& problem, const Plan&, bool save) {
-    const Sizes<S> sizes(problem);
-    return padded(Tickets::bytes(problem.batch, sizes.strips)) +
-           (save ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups));
-  }
-
-  static int64_t backward_scratch_bytes(const Problem<float>& problem, const Plan&) {
-    const Sizes<S> sizes(problem);
-    return padded(Tickets::bytes(problem.batch, words_of(sizes))) + padded(FlowRows::bytes(problem.batch, sizes)) +
-           table_bytes(problem);
-  }
-
-  static cudaError_t forward(
-      const Problem<float>& problem, const Plan&, float* value, void* saved, void* scratch, cudaStream_t stream) {
-    const Sizes<S> sizes(problem);
-    const Saved<S> kept = saved != nullptr ? Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes)) : Saved<S>();
-    char* const row = static_cast<char*>(scratch) + padded(Tickets::bytes(problem.batch, sizes.strips));
-    const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
-    return launch_multivariate_forward<true>(problem, MultivariateSweep{value, kept, edges}, scratch, stream);
-  }
-
-  static cudaError_t backward(
-      const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    const Sizes<S> sizes(problem);
-    const int64_t bytes = padded(Tickets::bytes(problem.batch, words_of(sizes)));
-    const int64_t flow_bytes = padded(FlowRows::bytes(problem.batch, sizes)), other_bytes = table_bytes(problem);
-    cudaError_t error = cudaMemsetAsync(scratch, 0, bytes + flow_bytes + other_bytes, stream);
-    if (error != cudaSuccess) return error;
-    const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
-    char* const flows = static_cast<char*>(scratch) + bytes;
-    float* const other_dy = reinterpret_cast<float*>(flows + flow_bytes);
-    error = with_multivariate_kernel<true>(problem, [&](auto few, auto fours) {
-      constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
-      return launch_multivariate(
-          multivariate_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
-          BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient, kept,
-          FlowRows(flows, problem.batch, sizes), other_dy, Tickets(scratch, problem.batch, words_of(sizes)), sizes.strips);
-    });
-    if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
-    const View<float>& dy = gradient.y;
-    if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
-      return cudaErrorInvalidValue;
-    constexpr int kThreads = 256;
-    const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
-    return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
-  }
-};
+cudaError_t backward(
+    const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  const Sizes<S> sizes(problem);
+  const int64_t words = sizes.strips * MultivariateWarps<false>::kColumns;  // of all warps of a pair that add to dy
+  const int64_t other_bytes = sizes.strips > 1 ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
+  const auto parts =
+      scratch.parts(Tickets::bytes(problem.batch, words), FlowRows::bytes(problem.batch, sizes), other_bytes);
+  float* const other_dy = reinterpret_cast<float*>(parts[2]);
+  cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
+  if (error != cudaSuccess) return error;
+  error = with_multivariate_kernel<true>(problem, [&](auto few, auto fours) {
+    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+    return launch_multivariate(
+        multivariate_backward<kFew, kFours>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannel<kFew>), problem.dim, stream, problem, gradient,
+        saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
+        Tickets(parts[0], problem.batch, words), sizes.strips);
+  });
+  if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
+  const View<float>& dy = gradient.y;
+  if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
+    return cudaErrorInvalidValue;
+  constexpr int kThreads = 256;
+  const int64_t count = other_bytes / sizeof(float), blocks = (count + 4 * kThreads - 1) / (4 * kThreads);
+  return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
+}
 
 }  // namespace
 
-Face<float> multivariate_face() { return face<float, Multivariate>(); }
+Face<float> multivariate_face() { return {saved_bytes, forward, backward}; }
 
 }  // namespace softdtw

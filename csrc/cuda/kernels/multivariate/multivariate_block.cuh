@@ -1,5 +1,5 @@
 // The forward kernel of strips that have warps for their costs (multivariate.cu), whatever the sweep makes of them: a block has a few
-// consecutive strips of one pair, for each a warp that sweeps and several that compute costs ahead of it (multivariate_costs.cuh), and two
+// consecutive strips of one pair, for each a warp that sweeps and several that compute costs ahead of it (multivariate_costs_few.cuh, multivariate_costs_many.cuh), and two
 // warps that carry edges between blocks.
 //
 // A Sweep has, as a parameter of the kernel,
@@ -14,9 +14,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/costs/multivariate_costs.cuh"
+#include "cuda/costs/multivariate_costs_few.cuh"
+#include "cuda/costs/multivariate_costs_many.cuh"
 #include "cuda/costs/multivariate_tile.cuh"
 #include "cuda/hardware/launch.cuh"
+#include "cuda/strips/strip_job.cuh"
 #include "cuda/strips/tickets.cuh"
 
 namespace softdtw {
@@ -55,6 +57,10 @@ struct ForwardBlock {
     }
   }
 };
+
+// Squared distances for a strip, a batch of columns at a time. On what they say of cells outside the table nothing depends.
+template <bool kFew, bool kFours, class Pipeline>
+using StripCosts = std::conditional_t<kFew, FewCosts<kFours, Pipeline>, ManyCosts<kFours, Pipeline>>;
 
 template <class Sweep, class Block, bool kFours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(

@@ -1,7 +1,6 @@
 // What flows from strip to strip in backward, and how far strips have to go for it.
 #pragma once
 
-#include "cuda/hardware/pipeline.cuh"
 #include "multivariate_channel.cuh"
 
 namespace softdtw {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+#include "multivariate_channel.cuh"
 
 namespace softdtw {
 
@@ -211,8 +213,7 @@ __device__ void rebuild_strip(
       state.become(true);
       width.fits = false;
       sweep_general(
-          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top,
-          above_of(top, state, lane, lane_above), state,
+          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top, lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             Weights<float> weights;
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);

@@ -85,30 +85,6 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
     go_back(blockIdx.x);
 }
 
-// `rows`: pairs under way at once.
-template <class Engine, typename T>
-cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* scratch, int64_t rows,
-    PairStatus* statuses, cudaStream_t stream) {
-  using S = typename Engine::S;
-  const Sizes<S> sizes(problem);
-  const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(scratch, sizes.groups);
-  return launch(
-      stencil_forward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kForwardBytes, stream, problem, value, kept,
-      edges, statuses);
-}
-
-// Each of the rows has what flows between the strips of its pair.
-template <class Engine, typename T>
-cudaError_t launch_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* scratch, int64_t rows,
-    const PairStatus* statuses, cudaStream_t stream) {
-  const Sizes<typename Engine::S> sizes(problem);
-  return launch(
-      stencil_backward<Engine>, rows, stencil_warps(rows, sizes.strips), Engine::kBackwardBytes, stream, problem, gradient,
-      kept, typename Engine::Upwards(scratch, rows, sizes), statuses);
-}
-
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
 template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
@@ -118,87 +94,81 @@ cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch
   return with_tile<S>(problem, launch);
 }
 
+// Calls f(shape, layout of what is saved).
+template <typename T, class F>
+auto with_layout(const Problem<T>& problem, const Plan& plan, F&& f) {
+  return with_shape<T>(plan.rows, [&](auto shape) { return f(shape, SavedLayout<decltype(shape)>(problem, plan)); });
+}
+
 template <typename T>
-struct Stencil {
-  // Calls f(shape, layout of what is saved).
-  template <class F>
-  static auto with_layout(const Problem<T>& problem, const Plan& plan, F&& f) {
-    return with_shape<T>(plan.rows, [&](auto shape) { return f(shape, SavedLayout<decltype(shape)>(problem, plan)); });
-  }
-  template <class S>
-  static int64_t row_bytes(const Problem<T>& problem, S) {
-    return Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
-  }
+int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
+  return with_layout(problem, plan, [](auto, const auto& layout) { return layout.bytes(); });
+}
 
-  static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
-    return with_layout(problem, plan, [&](auto, const auto& layout) { return layout.bytes(); });
-  }
-  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan& plan, bool save) {
-    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
-      return save ? 0 : row_bytes(problem, shape) + layout.status_bytes();
+template <typename T>
+cudaError_t forward(
+    const Problem<T>& problem, const Plan& plan, T* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  return with_layout(problem, plan, [&](auto shape, const auto& layout) {
+    using S = decltype(shape);
+    const Sizes<S> sizes(problem);
+    const bool keeps = saved != nullptr;
+    const auto parts =
+        scratch.parts(keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes());
+    PairStatus* statuses = nullptr;
+    if (plan.gives_up_pairs()) {
+      statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
+      const cudaError_t error = launch_short_pairs_forward(
+          problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
+          statuses, stream);
+      if (error != cudaSuccess) return error;
+    }
+    return with_forward_tile<S>(problem, [&](auto tile) {
+      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
+      const Saved<S> kept = layout.template kept<Engine>(saved);
+      // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
+      // many.
+      return launch(
+          stencil_forward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kForwardBytes, stream,
+          problem, value, kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), statuses);
     });
-  }
-  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan& plan) {
-    return with_layout(problem, plan, [&](auto, const auto& layout) {
-      return static_cast<int64_t>(sizeof(T)) * table_scalars(problem) + layout.flow_bytes();
-    });
-  }
+  });
+}
 
-  static cudaError_t forward(
-      const Problem<T>& problem, const Plan& plan, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
-      using S = decltype(shape);
-      PairStatus* statuses = nullptr;
+template <typename T>
+cudaError_t backward(
+    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  void* const memory = const_cast<void*>(saved);
+  return with_layout(problem, plan, [&](auto shape, const auto& layout) {
+    using S = decltype(shape);
+    const Sizes<S> sizes(problem);
+    const auto parts = scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes());
+    return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
+      const PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
-        statuses =
-            static_cast<PairStatus*>(saved != nullptr ? saved : static_cast<char*>(scratch) + row_bytes(problem, shape));
-        const cudaError_t error = launch_short_pairs_forward(
-            problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
+        statuses = static_cast<const PairStatus*>(saved);
+        const cudaError_t error = launch_short_pairs_backward(
+            problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
             statuses, stream);
         if (error != cudaSuccess) return error;
       }
-      return with_forward_tile<S>(problem, [&](auto tile) {
+      return with_tile<S>(problem, [&](auto tile) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
-        // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
-        // many.
-        return launch_forward<Engine>(
-            problem, value, layout.template kept<Engine>(saved), scratch, layout.rows(), statuses, stream);
+        // Each of the pairs under way has a row of what flows between its strips.
+        return launch(
+            stencil_backward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kBackwardBytes,
+            stream, problem, target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes),
+            statuses);
       });
     });
-  }
-
-  static cudaError_t backward(
-      const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    T* const table = static_cast<T*>(scratch);
-    void* const flows = table + table_scalars(problem);
-    void* const memory = const_cast<void*>(saved);
-    return with_layout(problem, plan, [&](auto shape, const auto& layout) {
-      using S = decltype(shape);
-      return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-        const PairStatus* statuses = nullptr;
-        if (plan.gives_up_pairs()) {
-          statuses = static_cast<const PairStatus*>(saved);
-          const cudaError_t error = launch_short_pairs_backward(
-              problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
-              statuses, stream);
-          if (error != cudaSuccess) return error;
-        }
-        return with_tile<S>(problem, [&](auto tile) {
-          using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
-          return launch_backward<Engine>(
-              problem, target, layout.template kept<Engine>(memory), flows, layout.rows(), statuses, stream);
-        });
-      });
-    });
-  }
-};
+  });
+}
 
 }  // namespace
 
 template <typename T>
 Face<T> stencil_face() {
-  return face<T, Stencil<T>>();
+  return {saved_bytes<T>, forward<T>, backward<T>};
 }
 template Face<float> stencil_face<float>();
 template Face<double> stencil_face<double>();

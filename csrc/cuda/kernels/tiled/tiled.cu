@@ -73,107 +73,69 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   Engine::backward(problem, gradient, extent, job, saved, flows);
 }
 
-template <class Engine, typename T>
-cudaError_t launch_forward(
-    const Problem<T>& problem, T* value, const typename Engine::Kept& kept, void* tickets, void* row, cudaStream_t stream) {
-  using S = typename Engine::S;
-  const Edges<S> edges = kept.memory != nullptr ? kept.edges : Edges<S>::rows(row, Sizes<S>(problem).groups);
-  return with_tickets<S>(
-      problem, tickets, kForwardWarps<S>, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
-        return launch(
-            tiled_forward<Engine>, blocks, kForwardWarps<S>, Engine::kForwardBytes, stream, problem, value, kept, edges,
-            zeroed, groups);
-      });
-}
-
-template <class Engine, typename T>
-cudaError_t launch_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const typename Engine::Kept& kept, void* tickets, void* flows,
-    cudaStream_t stream) {
-  using S = typename Engine::S;
-  const Sizes<S> sizes(problem);
-  return with_tickets<S>(
-      problem, tickets, kBackwardWarps, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
-        return launch(
-            tiled_backward<Engine>, blocks, kBackwardWarps, Engine::kBackwardBytes, stream, problem, gradient, kept,
-            typename Engine::Upwards(flows, problem.batch, sizes), zeroed, groups);
-      });
-}
-
-template <class S>
-Saved<S> kept(const Problem<typename S::Scalar>& problem, void* saved) {
-  const Sizes<S> sizes(problem);
-  return saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
+template <typename T>
+int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
+  return with_shape<T>(plan.rows, [&](auto shape) {
+    using S = decltype(shape);
+    return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
+  });
 }
 
 template <typename T>
-struct Tiled {
-  // Of either pass, as many tickets as the smallest blocks need.
-  template <class S>
-  static int64_t least_ticket_bytes(const Problem<T>& problem, S) {
-    return ticket_bytes<S>(problem, 1);
-  }
+cudaError_t forward(
+    const Problem<T>& problem, const Plan& plan, T* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  return with_shape<T>(plan.forward_rows, [&](auto shape) {
+    using S = decltype(shape);
+    constexpr int kWarps = kForwardWarps<S>;
+    const ForwardMemory<S> memory(problem, kWarps, saved, scratch);
+    return with_tile<S>(problem, [&](auto tile) {
+      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
+      const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
+        return launch(
+            tiled_forward<Engine>, blocks, kWarps, Engine::kForwardBytes, stream, problem, value, memory.saved,
+            memory.edges, tickets, groups);
+      };
+      return with_tickets<S>(problem, memory.tickets, kWarps, stream, run);
+    });
+  });
+}
 
-  static int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
-    return with_shape<T>(plan.rows, [&](auto shape) {
-      using S = decltype(shape);
-      return problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    });
-  }
-  static int64_t forward_scratch_bytes(const Problem<T>& problem, const Plan& plan, bool save) {
-    return with_shape<T>(plan.forward_rows, [&](auto shape) {
-      using S = decltype(shape);
-      const int64_t row = Edges<S>::bytes_of_rows(problem.batch, Sizes<S>(problem).groups);
-      return least_ticket_bytes(problem, shape) + (save ? 0 : row);
-    });
-  }
-  static int64_t backward_scratch_bytes(const Problem<T>& problem, const Plan& plan) {
-    return with_shape<T>(plan.rows, [&](auto shape) {
-      using S = decltype(shape);
-      const int64_t flows = Flows<S>::scalars(problem.batch, Sizes<S>(problem), problem.dim);
-      return least_ticket_bytes(problem, shape) + static_cast<int64_t>(sizeof(T)) * (table_scalars(problem) + flows);
-    });
-  }
-
-  static cudaError_t forward(
-      const Problem<T>& problem, const Plan& plan, T* value, void* saved, void* scratch, cudaStream_t stream) {
-    return with_shape<T>(plan.forward_rows, [&](auto shape) {
-      using S = decltype(shape);
-      void* const row = static_cast<char*>(scratch) + least_ticket_bytes(problem, shape);
+template <typename T>
+cudaError_t backward(
+    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream) {
+  return with_shape<T>(plan.rows, [&](auto shape) {
+    using S = decltype(shape);
+    const Sizes<S> sizes(problem);
+    const auto parts = scratch.parts(
+        ticket_bytes<S>(problem, kBackwardWarps), table_scalars(problem) * sizeof(T),
+        Flows<S>::scalars(problem.batch, sizes, problem.dim) * sizeof(T));
+    const Saved<S> kept = saved_at<S>(problem, saved);
+    const Flows<S> flows(parts[2], problem.batch, sizes);
+    T* const table = reinterpret_cast<T*>(parts[1]);
+    return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
       return with_tile<S>(problem, [&](auto tile) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
-        return launch_forward<Engine>(problem, value, kept<S>(problem, saved), scratch, row, stream);
-      });
-    });
-  }
-
-  static cudaError_t backward(
-      const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const void* saved, void* scratch,
-      cudaStream_t stream) {
-    return with_shape<T>(plan.rows, [&](auto shape) {
-      using S = decltype(shape);
-      T* const table = reinterpret_cast<T*>(static_cast<char*>(scratch) + least_ticket_bytes(problem, shape));
-      void* const flows = table + table_scalars(problem);
-      const Saved<S> memory = kept<S>(problem, const_cast<void*>(saved));
-      return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-        return with_tile<S>(problem, [&](auto tile) {
-          using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
+        const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
           // Series of one dimension have strips of four rows here, or warps that rebuild (warp_specialised.cu).
           if constexpr (Engine::kIsAhead)
             return cudaErrorInvalidValue;
           else
-            return launch_backward<Engine>(problem, target, memory, scratch, flows, stream);
-        });
+            return launch(
+                tiled_backward<Engine>, blocks, kBackwardWarps, Engine::kBackwardBytes, stream, problem, target, kept,
+                flows, tickets, groups);
+        };
+        return with_tickets<S>(problem, parts[0], kBackwardWarps, stream, run);
       });
     });
-  }
-};
+  });
+}
 
 }  // namespace
 
 template <typename T>
 Face<T> tiled_face() {
-  return face<T, Tiled<T>>();
+  return {saved_bytes<T>, forward<T>, backward<T>};
 }
 template Face<float> tiled_face<float>();
 template Face<double> tiled_face<double>();

@@ -5,6 +5,7 @@
 // without a jump, the sweep is checked when it is done, and references are renewed only when it is time.
 #pragma once
 
+#include "cuda/numbers/extended_range_state.cuh"
 #include "cuda/strips/edge_pipeline.cuh"
 
 namespace softdtw {
@@ -76,8 +77,8 @@ __device__ __forceinline__ void sweep_strip(
   const auto has_group = [&](int chunk) { return !around.is_last && lane == kWarp - 1 && chunk >= S::kSkewChunks; };
   const auto slot_of = [&](int chunk) -> EdgeSlot<S>& { return below_pipeline.slot(chunk - S::kSkewChunks); };
   const auto write = [&](EdgeSlot<S>& out, bool writes) {
-    if (writes) out.reference = state.reference;
-    return [&out, writes](int t, auto bottom) {
+    return [&, writes](int t, auto bottom) {
+      if (writes && t == 0) out.reference = state.reference;
       if (writes) ExtendedTop<S>::write(out.entries, t, bottom);
     };
   };
@@ -141,7 +142,7 @@ __device__ __forceinline__ void sweep_strip(
       double last_m = NAN;
       T last_s = NAN;
       sweep_general(
-          recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
+          recurrences, extent, place, lane, top, lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));

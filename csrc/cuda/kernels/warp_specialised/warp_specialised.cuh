@@ -114,44 +114,43 @@ inline int teams_of(int64_t bytes_of_team) {
 
 template <class Engine>
 cudaError_t launch_specialised_forward(
-    const Problem<float>& problem, float* value, void* saved, void* tickets, void* row, cudaStream_t stream) {
+    const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   using S = typename Engine::S;
   using Team = SpecialisedForward<S, typename Engine::Tile>;
-  const Sizes<S> sizes(problem);
-  const Saved<S> kept = saved == nullptr ? Saved<S>() : Saved<S>(saved, sizes, Saved<S>::bytes_of_pair(sizes));
-  const Edges<S> edges = saved != nullptr ? kept.edges : Edges<S>::rows(row, sizes.groups);
   const int teams = teams_of(sizeof(Team));
-  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+  const ForwardMemory<S> memory(problem, teams, saved, scratch);
+  const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
     return launch_kernel(
         warp_specialised_forward<Engine>, blocks, dim3(kWarp, kForwardStripWarps * teams + kHaloWarps),
-        teams * sizeof(Team), stream, problem, value, kept, edges, zeroed, groups);
-  });
+        teams * sizeof(Team), stream, problem, value, memory.saved, memory.edges, tickets, groups);
+  };
+  return with_tickets<S>(problem, memory.tickets, teams, stream, run);
 }
 
 template <class Engine>
 cudaError_t launch_specialised_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, void* tickets, void* flows,
+    const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
   using S = typename Engine::S;
-  const Sizes<S> sizes(problem);
-  const Saved<S> kept(const_cast<void*>(saved), sizes, Saved<S>::bytes_of_pair(sizes));
   const int teams = teams_of(sizeof(SpecialisedStages<S>));
-  return with_tickets<S>(problem, tickets, teams, stream, [&](const Tickets& zeroed, int64_t groups, int64_t blocks) {
+  const auto parts =
+      scratch.parts(ticket_bytes<S>(problem, teams), problem.batch * Sizes<S>(problem).groups * sizeof(FlowSlot<S>));
+  const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
     return launch_kernel(
         warp_specialised_backward<Engine>, blocks, dim3(kWarp, kBackwardStripWarps * teams + kHaloWarps),
-        teams * sizeof(SpecialisedStages<S>), stream, problem, gradient, kept, static_cast<FlowSlot<S>*>(flows), zeroed,
-        groups);
-  });
+        teams * sizeof(SpecialisedStages<S>), stream, problem, gradient, saved_at<S>(problem, saved),
+        reinterpret_cast<FlowSlot<S>*>(parts[1]), tickets, groups);
+  };
+  return with_tickets<S>(problem, parts[0], teams, stream, run);
 }
 
 // `rows`: of a lane.
 template <template <class> class TileOf>
 cudaError_t launch_warp_specialised_forward(
-    int rows, const Problem<float>& problem, float* value, void* saved, void* scratch, cudaStream_t stream) {
+    int rows, const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   return with_shape<float>(rows, [&](auto shape) {
     using S = decltype(shape);
-    void* const row = static_cast<char*>(scratch) + ticket_bytes<S>(problem, 1);
-    return launch_specialised_forward<ExtendedRange<S, TileOf<S>, true>>(problem, value, saved, scratch, row, stream);
+    return launch_specialised_forward<ExtendedRange<S, TileOf<S>, true>>(problem, value, saved, scratch, stream);
   });
 }
 

@@ -151,7 +151,7 @@ __device__ __forceinline__ void rebuild_stage(
         });
     if (!plain)
       sweep_general(
-          recurrences, extent, place, lane, top, above_of(top, state, lane, lane_above), state,
+          recurrences, extent, place, lane, top, lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));

@@ -1,0 +1,67 @@
+// The cost of matching two vectors: from what a problem calls it (problem.h) to its type (cost_types.h).
+#pragma once
+
+#include <cmath>
+#include <tuple>
+#include <type_traits>
+
+#include "problem.h"
+
+namespace softdtw {
+
+// Arithmetic as the compiler has it.
+template <typename T>
+struct PlainMath {
+  using V = T;
+  SOFTDTW_HD static T fma(T a, T b, T c) { return a * b + c; }
+  SOFTDTW_HD static T abs(T a) { return std::fabs(a); }
+  SOFTDTW_HD static T sqrt(T a) { return std::sqrt(a); }
+  SOFTDTW_HD static T quotient(T a, T b) { return a / b; }
+};
+
+#include "cost_types.h"
+
+// f(type) with one of Types, which are Costs, for a cost that is no matrix.
+template <class Types, int kPlace = 0, class F>
+SOFTDTW_HD auto with_cost(Cost cost, F&& f) {
+  using Own = std::tuple_element_t<kPlace, Types>;
+  if constexpr (kPlace + 1 == std::tuple_size_v<Types>)
+    return f(Own{});
+  else
+    return cost == static_cast<Cost>(kPlace) ? f(Own{}) : with_cost<Types, kPlace + 1>(cost, f);
+}
+
+// f(type::Sum): once in the machine code for all types that have the same.
+template <class Types, int kPlace = 0, class F>
+SOFTDTW_HD auto with_sum(Cost cost, F&& f) {
+  using Own = std::tuple_element_t<kPlace, Types>;
+  const auto has_own = [](auto type) { return std::is_same_v<typename decltype(type)::Sum, Own>; };
+  if constexpr (kPlace + 1 == std::tuple_size_v<Types>)
+    return f(typename Own::Sum{});
+  else if constexpr (!has_own(Own{}))
+    return with_sum<Types, kPlace + 1>(cost, f);
+  else
+    return with_cost<Types>(cost, has_own) ? f(Own{}) : with_sum<Types, kPlace + 1>(cost, f);
+}
+
+// The members of a cost's type. Of a matrix, whose gradient is E itself, there are kFactor = 1 and kOverCost = false.
+SOFTDTW_HD int factor_of(Cost cost) {
+  return cost == Cost::kMatrix ? 1 : with_cost<Costs<PlainMath<float>>>(cost, [](auto type) { return type.kFactor; });
+}
+SOFTDTW_HD bool is_over_cost(Cost cost) {
+  return cost != Cost::kMatrix && with_cost<Costs<PlainMath<float>>>(cost, [](auto type) { return type.kOverCost; });
+}
+template <class Math, typename T>
+SOFTDTW_HD T add_share(Cost cost, T u, T sum) {
+  return with_sum<Costs<Math>>(cost, [&](auto type) { return type.share(u, sum); });
+}
+template <class Math, typename T>
+SOFTDTW_HD T finish_cost(Cost cost, T sum) {
+  return with_cost<Costs<Math>>(cost, [&](auto type) { return type.finish(sum); });
+}
+template <class Math, typename T>
+SOFTDTW_HD T slope_of(Cost cost, T u) {
+  return with_sum<Costs<Math>>(cost, [&](auto type) { return type.slope(u); });
+}
+
+}  // namespace softdtw

@@ -1,0 +1,49 @@
+"""The gradient of a measure of all pairs, which keeps the series alone: backward computes the values anew, tile by tile."""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from .._inputs.arguments import wants_gradient
+from .._pairs.tiles import tiles
+
+
+def values(measure, x, y, is_half):
+    """(P, Q): the Measure of x (P, N, D) and y (Q, M, D), differentiable with respect to both. is_half: they are one set,
+    of which one half of the pairs is computed."""
+    if wants_gradient(x, y):
+        return _AllPairs.apply(x, y, measure, is_half)
+    return _values(measure, x, y, is_half)
+
+
+def _values(measure, x, y, is_half):
+    out = x.new_empty((x.shape[0], y.shape[0]))
+    for tile in tiles(*out.shape, measure.side(x, y), is_half):
+        tile.put(measure.values(x, y, tile), out, is_half)
+    return out
+
+
+class _AllPairs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, measure, is_half):
+        ctx.save_for_backward(x, y)
+        ctx.measure, ctx.is_half = measure, is_half
+        return _values(measure, x, y, is_half)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, arriving):
+        x, y = ctx.saved_tensors
+        need_x, need_y = ctx.needs_input_grad[:2]
+        is_half = ctx.is_half and x is y
+        if ctx.is_half:  # a value above the diagonal stands below it, too
+            arriving = arriving + arriving.T
+            (arriving.diagonal() if is_half else arriving).mul_(0.5)
+        of_x = torch.zeros_like(x) if need_x else None
+        of_y = of_x if is_half else torch.zeros_like(y) if need_y else None
+        for tile in tiles(*arriving.shape, ctx.measure.side(x, y, with_gradients=True), is_half):
+            part_x, part_y = ctx.measure.gradients(x, y, tile, tile.take(arriving))
+            if need_x:
+                of_x[tile.top : tile.bottom] += part_x
+            if need_y and part_y is not None:
+                of_y[tile.left : tile.right] += part_y
+        return of_x, None if is_half else of_y, None, None

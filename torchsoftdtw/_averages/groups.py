@@ -1,0 +1,71 @@
+"""Which series are averaged together, with which weights, and sums over the series of each group."""
+
+from typing import NamedTuple
+
+import torch
+
+from .._pairs.tiles import Listed
+
+CHUNK = 32  # series whose sum is one thread's
+
+
+class Block(NamedTuple):
+    """Some of the pairs of an average with a series of its group."""
+
+    pairs: Listed
+    weight: torch.Tensor  # (count,) float64; those of a group sum to 1
+    chunks: torch.Tensor  # (T,): of how many pairs each partial sum is
+    per_group: torch.Tensor  # (G,): how many partial sums a group has
+
+    def sums(self, per_pair):
+        """(count, ...) summed over the pairs of each group, (G, ...); in one order, so the same from run to run."""
+        flat = per_pair.reshape(len(per_pair), -1)
+        # Unchecked: a check would wait for the device.
+        partial = torch.segment_reduce(flat, "sum", lengths=self.chunks, unsafe=True, initial=0)
+        total = torch.segment_reduce(partial, "sum", lengths=self.per_group, unsafe=True, initial=0)
+        return total.view(-1, *per_pair.shape[1:])
+
+
+class Groups:
+    """The series (K, M, D) with their lengths (K,) or None, and the pairs of G averages with their own series, group by
+    group."""
+
+    def __init__(self, series, lengths, weights, labels, count):
+        """weights: (K,) float64; labels: (K,) int64 from 0 to count - 1, or None for groups of equal size, one after
+        another."""
+        self.series, self.lengths, self.count = series, lengths, count
+        of_all, device = len(series), series.device
+        if labels is None:
+            order = torch.arange(of_all, device=device)
+            labels = torch.arange(count, device=device).repeat_interleave(of_all // count)
+        else:
+            labels, order = labels.sort(stable=True)
+        self._x_index, self._y_index = labels.int(), order.int()
+        self._starts = torch.searchsorted(labels, torch.arange(count + 1, device=device))
+        self._weight = weights[order]
+        (whole,) = self.blocks(of_all)
+        total = whole.sums(self._weight)
+        self.have_weight = total > 0  # (G,)
+        self._weight = self._weight / total[labels]
+
+    def blocks(self, most):
+        """Blocks of at most so many pairs."""
+        of_all = len(self._x_index)
+        return [self._block(first, min(first + most, of_all)) for first in range(0, of_all, most)]
+
+    def members(self, group):
+        """Which series belong to a group, and their weights."""
+        first, last = self._starts[group : group + 2].tolist()
+        return self._y_index[first:last].long(), self._weight[first:last]
+
+    def _block(self, first, last):
+        counts = self._starts.clamp(first, last).diff()
+        per_group = (counts + CHUNK - 1) // CHUNK
+        ends = per_group.cumsum(0)
+        # As many as there can be: those beyond the last one are empty.
+        chunk = torch.arange((last - first) // CHUNK + self.count, device=counts.device)
+        owner = torch.searchsorted(ends, chunk, right=True).clamp(max=self.count - 1)
+        before = CHUNK * (chunk - (ends - per_group)[owner])
+        own = slice(first, last)
+        pairs = Listed(self._x_index[own], self._y_index[own])
+        return Block(pairs, self._weight[own], (counts[owner] - before).clamp(0, CHUNK), per_group)

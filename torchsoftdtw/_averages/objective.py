@@ -1,0 +1,38 @@
+"""The objective of averages, sum_k w_k soft_dtw(z, s_k) / sum_k w_k over the series of each group, and its gradient."""
+
+import torch
+
+from .._pairs.measure import Measure, reduced
+
+
+class Objective:
+    def __init__(self, groups, length, cost, options, kernel, is_hard=False):
+        """options: arguments.Options, with the lengths of the series as those of y."""
+        self.groups, self._cost, self._options = groups, cost, options
+        _, self.series, name, own, self._factor = reduced(groups.series[:1, :1], groups.series, cost, options)
+        numbers = own.bandwidth, own.gamma, own.warp_penalty
+        self.measure = Measure(is_hard, name, *numbers, False, kernel, None, groups.lengths)
+        average = self.series[:1, :1].expand(1, length, -1)  # which has the shape of an average
+        self.blocks = groups.blocks(self.measure.pairs_of_call(average, self.series, with_gradients=True))
+
+    def __call__(self, average):
+        """(value (G,) float64, gradient (G, L, D)) of averages (G, L, D)."""
+        average = average.to(self.groups.series.dtype)
+        own = self._in_kernels_cost(average)
+        value, gradient = 0, 0
+        for block in self.blocks:
+            weight = block.weight / self._factor
+            of_pairs, of_average, _ = self.measure.values_and_gradients(
+                own, self.series, block.pairs, weight.to(own.dtype), True, False
+            )
+            value = value + block.sums(weight * of_pairs)
+            gradient = gradient + block.sums(of_average)
+        if self._cost == "cosine":
+            with torch.enable_grad():
+                average = average.clone().requires_grad_()
+                (gradient,) = torch.autograd.grad(self._in_kernels_cost(average), average, gradient)
+        return value, gradient
+
+    def _in_kernels_cost(self, average):
+        without_lengths = self._options._replace(y_lengths=None)
+        return reduced(average, self.groups.series[:1, :1], self._cost, without_lengths)[0]

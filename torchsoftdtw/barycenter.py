@@ -1,0 +1,135 @@
+"""Averages of series under soft-DTW and DTW."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ._averages import arguments as asked_for
+from ._averages import dba, lbfgs, start, torch_optimizer
+from ._averages.objective import Objective
+from ._inputs import arguments, sets
+from ._inputs import cost as costs
+from ._inputs.kinds import describe
+from ._kernels import ops, selection
+
+METHODS = ("soft", "dba")
+
+
+class Barycenter(NamedTuple):
+    """What `barycenter` returns: the averages, and their objective after every step."""
+
+    series: Any
+    history: Any
+
+
+@torch.no_grad()
+def barycenter(
+    series,
+    *,
+    method="soft",
+    gamma=1.0,
+    cost="sqeuclidean",
+    weights=None,
+    lengths=None,
+    labels=None,
+    length=None,
+    init="mean",
+    optimizer=None,
+    max_iter=50,
+    tol=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    kernel="auto",
+):
+    """The average z of some series s_k, or one of each of several groups of them, in one batch.
+
+    - "soft": what minimises sum_k w_k soft_dtw(z, s_k) / sum_k w_k. Cuturi & Blondel, "Soft-DTW: a differentiable loss
+      function for time-series", ICML 2017, section 3.1. By L-BFGS, which has a line search of its own for every average, or
+      by an optimizer of PyTorch.
+    - "dba": the same of hard `dtw`, by DTW barycenter averaging: every vector of z becomes the mean of what the best paths
+      match it with, until that lowers the objective no more. Petitjean, Ketterlin & Gancarski, "A global averaging method
+      for dynamic time warping, with applications to clustering", Pattern Recognition, 2011.
+
+    Both find a local minimum, which depends on where they start. An average does not depend on the groups beside it, but
+    for rounding. On CUDA, no step waits for the GPU.
+
+    Args:
+        series: (K, L, D), series of length L and dimension D: a tensor or a NumPy array. Or a list of K series (length, D),
+            or a nested tensor, each with a length of its own. Or (G, K, L, D): G groups of K series.
+        method: "soft" or "dba".
+        gamma: smoothing of "soft", in the unit of the cost, one positive number. "dba" has none.
+        cost: of "soft": "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. Of "dba":
+            "sqeuclidean".
+        weights: (K,) or (G, K) numbers of at least 0, one per series; None: all alike. Averages have no gradient, with
+            respect to neither weights nor series.
+        lengths: (K,) or (G, K) integers from 1 to L: the series' own lengths. What lies beyond may hold anything.
+        labels: (K,) integers from 0 to G - 1: to which of G groups a series belongs.
+        length: how many vectors an average has; None: as many as `init`, if that is a tensor, or else L.
+        init: where the averages start. "mean": the weighted mean of the series, each interpolated linearly to `length`.
+            "medoid": the series with the smallest weighted sum of distances (`dtw` for "dba", else `soft_dtw`) to those of
+            its group, interpolated likewise. Or a tensor (length, D), (G, length, D) for groups.
+        optimizer: a callable that makes a torch.optim.Optimizer of a list of parameters, such as `torch.optim.Adam`, or
+            `lambda parameters: torch.optim.SGD(parameters, lr=0.1)`. It sees the sum of all averages' objectives, makes
+            max_iter steps, and of each average the best is returned. Only for "soft".
+        max_iter: the largest number of steps.
+        tol: an average is done where a step lowers its objective by no more than tol times the objective's size. None: 1e-5
+            for "soft", 0 for "dba", whose steps come to an end by themselves. Without effect on an optimizer of PyTorch.
+        bandwidth: Sakoe-Chiba radius, one integer, or None.
+        warp_penalty: cost of a step that advances in one series only, one number.
+        kernel: "auto", or a name that `select_kernel` can return. For "soft".
+
+    Returns:
+        Barycenter(series, history). series: (length, D), (G, length, D) for groups, on the device of the input; float64
+        for float64 series and float32 otherwise. history: float64 (steps + 1,), or (steps + 1, G): the objective at the
+        start and after every step; what is done early keeps its last one. NumPy arrays where the series are.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part.
+
+    Example:
+        >>> import torch
+        >>> series = torch.tensor([[[0.0], [0.0], [1.0], [4.0]], [[0.0], [1.0], [4.0], [4.0]]])
+        >>> average, history = barycenter(series, method="dba")
+        >>> average.flatten().tolist(), history.tolist()
+        ([0.0, 0.5, 2.5, 4.0], [1.5])
+    """
+    arguments.one_of("method", method, METHODS)
+    costs.check(cost)
+    is_hard = method == "dba"
+    if is_hard and cost != "sqeuclidean":
+        raise ValueError(f"cost: expected 'sqeuclidean' for the method 'dba', whose means minimise no other, got {cost!r}")
+    if optimizer is not None and is_hard:
+        raise ValueError("optimizer: expected None for the method 'dba', which has none")
+    if not (optimizer is None or callable(optimizer)):
+        raise TypeError(f"optimizer: expected a callable that makes a torch.optim.Optimizer, got {describe(optimizer)}")
+    asked_for.check_steps(max_iter, tol)
+    asked = asked_for.of_series(series, lengths, weights, labels)
+    first, length = asked_for.start(init, length, asked)
+    groups = asked.groups
+    example = groups.series[:1, :1].expand(1, length, -1)  # which has the shape of an average
+    pair = sets.Pair(example, groups.series, None, groups.lengths, groups.series.dtype, asked.is_array)
+    options = sets.options(pair, 1.0 if is_hard else gamma, warp_penalty, bandwidth)
+    own_kernel = selection.plan(kernel, groups.series).kernel
+    ops.require_build_for(groups.series)
+
+    if isinstance(first, str) and first == "mean":
+        first = start.mean(groups, length)
+    elif isinstance(first, str):
+        kept = {"gamma": gamma, "cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
+        first = start.medoid(groups, length, distance="dtw" if is_hard else "soft_dtw", **kept)
+    objective = Objective(groups, length, cost, options, own_kernel, is_hard)
+    if is_hard:
+        found = dba.minimise(dba.Update(objective), first.double(), max_iter, tol or 0.0)
+    elif optimizer is None:
+        found = lbfgs.minimise(
+            objective,
+            first.double(),
+            max_iter,
+            1e-5 if tol is None else tol,
+            noise=8 * torch.finfo(groups.series.dtype).eps,
+            first_size=0.3 if cost == "sqeuclidean" else None,
+        )
+    else:
+        found = torch_optimizer.minimise(objective, first.to(groups.series.dtype), max_iter, optimizer)
+    return Barycenter(*asked.answer(*found))

@@ -1,0 +1,133 @@
+"""Distances between all pairs of two sets of series."""
+
+import functools
+
+import torch
+
+from ._inputs import arguments, sets
+from ._pairs import queue as queues
+from ._pairs import results
+from ._pairs import task as tasks
+from ._pairs.bar import Bar
+from ._pairs.stream import fill
+
+
+def cdist(
+    x,
+    y=None,
+    *,
+    distance="dtw",
+    gamma=1.0,
+    cost="sqeuclidean",
+    x_lengths=None,
+    y_lengths=None,
+    bandwidth=None,
+    warp_penalty=0.0,
+    length_norm=False,
+    open_ends=False,
+    kernel="auto",
+    device=None,
+    out=None,
+    progress=None,
+    distributed=True,
+):
+    """The distance of every series of x to every series of y, differentiable with respect to both.
+
+    Nothing is copied for a pair, and backward keeps the series alone: it computes the values anew, some pairs at a time. So
+    the memory is that of the inputs, of the result, and some 256 MiB. Without a gradient it is still less: pairs are
+    computed in blocks, and only the series and the values of two blocks have to be on the device. The sets may be memory
+    maps (`numpy.load(..., mmap_mode="r")`) or tensors on the CPU, and the values may go to a file.
+
+    Args:
+        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or
+            a nested tensor, each with a length of its own.
+        y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
+        distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). `dtw` and `soft_dtw` say what
+            their values are.
+        gamma: smoothing of "soft_dtw" and "divergence", one positive number for all pairs. "dtw" has none.
+        cost: as in `soft_dtw`. A callable gets the series of some pairs at a time.
+        x_lengths: (P,) integers from 1 to N, as in `soft_dtw`.
+        y_lengths: (Q,) integers from 1 to M; where y is None those of x.
+        bandwidth: Sakoe-Chiba radius, one integer for all pairs, or None.
+        warp_penalty: cost of a step that advances in one series only, one number for all pairs.
+        length_norm: divide every value by the sum of the pair's lengths.
+        open_ends: match every series of x with any contiguous part of those of y. Needs a y, and no bandwidth; not for
+            "divergence".
+        kernel: "auto", or a name that `select_kernel` can return; "dtw" has one alone.
+        device: where to compute, such as "cuda"; None: where x is. Blocks are copied there, and values back, while others
+            are computed.
+        out: (P, Q), where the values are written to and then returned: a tensor, a NumPy array or memory map, or the path
+            of a .npy file, which is made. On disk, an interrupted or killed run leaves a file beside it, with ".progress"
+            at the end of its name, that says which blocks are finished; the same call goes on from there, and one with
+            other inputs or options is an error. It is removed when all is done.
+        progress: None: a bar on stderr, by tqdm if that is installed, when it takes longer than 5 seconds; False: none.
+        distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the
+            same call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left,
+            and those of a rank that dies are computed by the others. False: this rank computes all of it.
+
+    Returns:
+        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
+        x is one; with `out` that, or the memory map of the file at that path. Gradients are of the first order; there are
+        none with `out`, with another `device` than that of x, and with many ranks.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it.
+        RuntimeError: CUDA tensors, and this build has no CUDA part; a gradient is asked for where there is none; or
+            torch.distributed's store has gone.
+        OSError: the file does not fit on its disk.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[[0.0], [1.0], [2.0]], [[0.0], [0.0], [2.0]], [[5.0], [5.0], [5.0]]])
+        >>> cdist(x).tolist()
+        [[0.0, 1.0, 50.0], [1.0, 0.0, 59.0], [50.0, 59.0, 0.0]]
+    """
+    task, is_array = tasks.of_sets(
+        x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel
+    )
+    device = sets.device_to_compute_on(device, task.x)
+    is_shared = arguments.flag("distributed", distributed) and queues.ranks_at_work() > 1
+    _check_progress(progress)
+    if arguments.wants_gradient(task.x, task.y):
+        _check_can_have_gradient(out is None, device == task.x.device, not is_shared)
+        return task.values()
+    return _without_gradient(task, is_array, device, out, progress is False, is_shared)
+
+
+def _check_progress(progress):
+    if progress is not None and progress is not False:
+        raise ValueError(f"progress: expected None or False, got {progress!r}")
+
+
+def _check_can_have_gradient(in_memory, on_device, is_alone):
+    reasons = (
+        (in_memory, "with out"),
+        (on_device, "on another device than that of x"),
+        (is_alone, "by many ranks together (distributed=False: by each for itself)"),
+    )
+    for is_possible, reason in reasons:
+        if not is_possible:
+            raise RuntimeError(
+                f"cdist: a gradient is asked for, and there is none {reason}; call it under torch.no_grad(), or with "
+                "x.detach() and y.detach()"
+            )
+
+
+@torch.no_grad()
+def _without_gradient(task, is_array, device, out, is_silent, is_shared):
+    blocks = task.blocks(device)
+    identity = functools.cache(lambda: task.identity(blocks, device))
+    ranks = queues.Ranks.of_world(identity()) if is_shared else None
+    if out is None:
+        result = results.new(task.shape, task.dtype, task.x.device, is_array, len(blocks))
+    else:
+        is_over = ranks.is_over if is_shared else lambda: False
+        result = results.given(out, task.shape, task.dtype, len(blocks), identity, is_over)
+        if is_shared and not result.is_shared:
+            result.tensor.zero_()
+    queue = queues.SharedQueue(result.marks, ranks) if is_shared else queues.Queue(result.marks)
+    bar = Bar("cdist", len(blocks), queue.count_finished(), is_silent or (is_shared and ranks.rank > 0))
+    fill(result, task, blocks, queue, device, bar)
+    if is_shared and not result.is_shared:
+        queues.put_together(result.tensor, ranks)
+    return result.answer
