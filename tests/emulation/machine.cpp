@@ -288,16 +288,17 @@ void Machine::pass_on(bool around) {
   if (place < kLanes) resume(warp, place);
   go_on();
 }
-// To some warp. In every block one is slow for a while, so that others go as far ahead of it as they can. Those that seem to wait
-// come last.
+// To some warp. In every block one, or none, is slow for a while, so that others go as far ahead of it as they can. Those that
+// seem to wait come last.
 void Machine::go_on() {
-  const int slow = (seed_ + turns_++ / kSlowTurns) % (warps_of_block() + 1);
+  if (turns_++ % kSlowTurns == 0)
+    for (Slot& slot : slots_) slot.slow = draw() % (warps_of_block() + 1);
   const size_t first = draw();
   for (int patience = 0; patience < 3; ++patience)
     for (size_t i = 0; i < warps_.size(); ++i) {
       Warp& warp = *warps_[(first + i) % warps_.size()];
       const bool waits = warp.heard == told_ && warp.idle >= kMostIdle;
-      if ((waits ? 2 : warp.number == slow) != patience || next_ready(warp, 0) == kLanes) continue;
+      if ((waits ? 2 : warp.number == warp.slot->slow) != patience || next_ready(warp, 0) == kLanes) continue;
       warp.idle = warp.heard == told_ ? warp.idle + 1 : 0;
       warp.heard = told_;
       begin(warp);

@@ -100,6 +100,7 @@ class Machine {
   struct Slot {
     std::vector<std::unique_ptr<Warp>> warps;
     int alive, arrived[kBarriers], needed[kBarriers];
+    int slow;  // the number of a warp that goes on only where all others wait
     uint3 index;
     char* memory;
     size_t used;
