@@ -49,8 +49,11 @@ def build_strips(folder):
     return library
 
 
-def build_kernels(folder):
-    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors."""
+def build_kernels(folder, watched=False):
+    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors.
+
+    `watched`: one that can watch for races, and is slower even where it does not.
+    """
     _copy(folder, KERNELS)
     library, cuda = folder / "kernels.so", folder / "csrc" / "cuda"
     sources = [HERE / "kernels.cpp", *MACHINE, folder / "csrc" / "ops.cpp", *cuda.rglob("*.cpp"), *cuda.rglob("*.cu")]
@@ -58,8 +61,21 @@ def build_kernels(folder):
 
     def compiled(source):
         target = folder / f"{source.name}.o"
-        watched = WATCHED if source.suffix == ".cu" else []
-        _run([*_compiler("-O1"), *watched, f"-I{folder / 'csrc'}", *LIBTORCH, "-x", "c++", "-c", str(source), "-o", str(target)])
+        hooks = WATCHED if watched and source.suffix == ".cu" else []
+        _run(
+            [
+                *_compiler("-O1"),
+                *hooks,
+                f"-I{folder / 'csrc'}",
+                *LIBTORCH,
+                "-x",
+                "c++",
+                "-c",
+                str(source),
+                "-o",
+                str(target),
+            ]
+        )
         return str(target)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
