@@ -1,4 +1,4 @@
-"""Every access to memory of the CUDA kernels comes before or after those that it must not meet, by a barrier or the like."""
+"""A barrier or the like stands between any two accesses of CUDA kernels that must not meet (races.h)."""
 
 import functools
 import os
