@@ -6,8 +6,8 @@ from cases import KernelCase, normal, run
 
 from emulation.device import EmulatedGPU
 
-# Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the first
-# of the two engines of short pairs.
+# Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
+# first of the two engines of short pairs.
 SHAPES = [
     *(("stencil", gamma, 5, 60, 50, 1) for gamma in (1.0, 0.01)),
     *(("tiled", gamma, 3, 60, 50, 1) for gamma in (1.0, 0.01)),
