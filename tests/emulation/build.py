@@ -18,6 +18,8 @@ TORCH = Path(torch.__file__).parent
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
 LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
+WATCHED = ["-fsanitize=thread", "-g1"]  # calls what races.cpp has in the place of a library
+MACHINE = [HERE / "machine.cpp", HERE / "races.cpp"]
 LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 
 
@@ -42,20 +44,38 @@ def build_strips(folder):
     _copy(folder, STRIPS)
     library, source = folder / "strips.so", folder / "strips.cpp"
     shutil.copy(HERE / "strips.cpp", source)
-    _run([*_compiler("-O2"), "-shared", f"-I{folder / 'csrc'}", str(source), "-o", str(library)])
+    sources = map(str, (source, *MACHINE))
+    _run([*_compiler("-O2"), "-shared", f"-I{folder / 'csrc'}", *sources, "-o", str(library)])
     return library
 
 
-def build_kernels(folder):
-    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors."""
+def build_kernels(folder, watched=False):
+    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors.
+
+    `watched`: one that can watch for races, and is slower even where it does not.
+    """
     _copy(folder, KERNELS)
     library, cuda = folder / "kernels.so", folder / "csrc" / "cuda"
-    sources = [HERE / "kernels.cpp", folder / "csrc" / "ops.cpp", *cuda.rglob("*.cpp"), *cuda.rglob("*.cu")]
+    sources = [HERE / "kernels.cpp", *MACHINE, folder / "csrc" / "ops.cpp", *cuda.rglob("*.cpp"), *cuda.rglob("*.cu")]
     sources.sort(key=lambda source: -source.stat().st_size)
 
     def compiled(source):
         target = folder / f"{source.name}.o"
-        _run([*_compiler("-O1"), f"-I{folder / 'csrc'}", *LIBTORCH, "-x", "c++", "-c", str(source), "-o", str(target)])
+        hooks = WATCHED if watched and source.suffix == ".cu" else []
+        _run(
+            [
+                *_compiler("-O1"),
+                *hooks,
+                f"-I{folder / 'csrc'}",
+                *LIBTORCH,
+                "-x",
+                "c++",
+                "-c",
+                str(source),
+                "-o",
+                str(target),
+            ]
+        )
         return str(target)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -149,6 +149,7 @@ inline void __threadfence() {}
 // One thread at a time runs, so these are whole as they are.
 template <class T, class Change>
 T atomic(T* word, Change&& change) {
+  const emulation::Unwatched unwatched;
   const T before = *word, after = change(before);
   if (before != after) emulation::machine().tell();
   return *word = after, before;

@@ -42,8 +42,10 @@ void (*const kWrong[])() = {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// Another seed is another order of events; `resident`: blocks at a time.
-EXPORT void set_order(unsigned seed, int resident) { emulation::machine().set_order(seed, resident); }
+// Another seed is another order of events; `resident`: blocks at a time; `watches`: for accesses that nothing orders.
+EXPORT void set_order(unsigned seed, int resident, bool watches) {
+  emulation::machine().set_order(seed, resident, watches);
+}
 
 // The failure of a block of two warps.
 EXPORT const char* failure_of(int number) {

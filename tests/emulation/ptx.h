@@ -81,24 +81,38 @@ inline Mbarrier& running(unsigned address) {
 template <int kArrivals>
 void mbarrier_init(unsigned address) {
   machine().tell();
+  const emulation::Unwatched unwatched;
   mbarrier(address) = {kArrivals, kArrivals, 0};
 }
 inline unsigned reduce_max(unsigned number) { return __reduce_max_sync(0xffffffffu, number); }
-inline void mbarrier_inval(unsigned address) { running(address).phase = Mbarrier::kStopped; }
+inline void mbarrier_inval(unsigned address) {
+  const emulation::Unwatched unwatched;
+  running(address).phase = Mbarrier::kStopped;
+}
 inline void mbarrier_arrive(unsigned address) {
+  const emulation::Unwatched unwatched;
   Mbarrier& barrier = running(address);
+  machine().release(&barrier);
   if (--barrier.left > 0) return;
   barrier.left = barrier.arrivals;
   ++barrier.phase;
   machine().tell();
 }
+inline bool is_open(unsigned address, unsigned parity) {
+  Mbarrier& barrier = running(address);
+  const bool open = barrier.phase % 2 != parity;
+  if (open) machine().acquire(&barrier);
+  return open;
+}
 // Lanes of a warp may get different answers.
 inline bool mbarrier_test_wait(unsigned address, unsigned parity) {
+  const emulation::Unwatched unwatched;
   if (machine().draw() % 16 == 0) machine().yield();
-  return running(address).phase % 2 != parity;
+  return is_open(address, parity);
 }
 inline bool mbarrier_try_wait(unsigned address, unsigned parity) {
-  const bool open = running(address).phase % 2 != parity;
+  const emulation::Unwatched unwatched;
+  const bool open = is_open(address, parity);
   if (!open) machine().yield();
   return open;
 }
@@ -108,36 +122,42 @@ T& in_shared(unsigned address) {
   if (address >= sizeof emulation::shared_memory) machine().fail("an address is not in shared memory");
   return *reinterpret_cast<T*>(emulation::shared_memory + address);
 }
-inline void store_release_block(unsigned address, unsigned long long value) {
-  in_shared<unsigned long long>(address) = value;
-  machine().tell();
-}
-inline unsigned long long load_acquire_block(unsigned address) {
-  machine().yield();
-  return in_shared<unsigned long long>(address);
-}
 inline void store_release_gpu(unsigned long long* word, unsigned long long value) {
+  const emulation::Unwatched unwatched;
+  machine().release(word);
   *word = value;
   machine().tell();
 }
 inline unsigned long long load_acquire_gpu(const unsigned long long* word) {
+  const emulation::Unwatched unwatched;
   machine().yield();
+  machine().acquire(word);
   return *word;
 }
+inline void store_release_block(unsigned address, unsigned long long value) {
+  store_release_gpu(&in_shared<unsigned long long>(address), value);
+}
+inline unsigned long long load_acquire_block(unsigned address) {
+  return load_acquire_gpu(&in_shared<unsigned long long>(address));
+}
 inline void store_relaxed_gpu(unsigned* word, unsigned value) {
+  const emulation::Unwatched unwatched;
   *word = value;
   machine().tell();
 }
 inline unsigned load_relaxed_gpu(const unsigned* word) {
+  const emulation::Unwatched unwatched;
   machine().yield();
   return *word;
 }
 inline void store_four_relaxed_gpu(unsigned* words, unsigned a, unsigned b, unsigned c, unsigned d) {
+  const emulation::Unwatched unwatched;
   const unsigned values[] = {a, b, c, d};
   std::copy_n(values, 4, words);
   machine().tell();
 }
 inline void load_four_relaxed_gpu(const unsigned* words, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
+  const emulation::Unwatched unwatched;
   machine().yield();
   a = words[0], b = words[1], c = words[2], d = words[3];
 }

@@ -246,6 +246,13 @@ def test_the_linear_domain_gives_up_noise_that_will_not_fit(strips):
     assert strips.linear_steps() < 512 / 3
 
 
+def test_the_linear_domain_gives_up_smooth_series_beyond_its_range(strips):
+    """At once, though it does not foresee their end."""
+    steps = torch.linspace(0, 6, 512)[:, None]
+    assert run(strips, "linear_of_32_lanes", 0.05, x=steps.sin(), y=steps.cos() + 2, keeps=False) is None
+    assert strips.linear_steps() < 512
+
+
 @pytest.mark.parametrize(
     ("engine", "gammas"), [("linear_of_32_lanes", (1.0, 10.0, 100.0)), ("log2_of_32_lanes", (0.01, 0.1, 0.3))]
 )

@@ -1,0 +1,34 @@
+"""Runs kernels on an emulated GPU that watches for races (races.h), in a process of its own: `watch.py LIBRARY`."""
+
+import sys
+
+from cases import KernelCase, normal, run
+
+from emulation.device import EmulatedGPU
+
+# Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
+# first of the two engines of short pairs.
+SHAPES = [
+    *(("stencil", gamma, 5, 60, 50, 1) for gamma in (1.0, 0.01)),
+    *(("tiled", gamma, 3, 60, 50, 1) for gamma in (1.0, 0.01)),
+    *(("stencil", gamma, 2, 250, 240, 1) for gamma in (0.1, 0.2)),
+    ("stencil", 1.0, 1, 300, 30, 1),
+    ("stencil", 3.0, 1, 100, 40, 3),
+    ("tiled", 2.0, 1, 700, 16, 2),
+    ("tiled", 12.0, 1, 100, 40, 12),
+    ("tiled", 20.0, 1, 420, 24, 20),
+]
+
+
+def main():
+    gpu = EmulatedGPU(sys.argv[1])
+    with gpu.behind_the_package(False):
+        for name, gamma, batch, n, m, dim in SHAPES:
+            x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
+            for seed in range(3):
+                gpu.set_order(seed, 4, True)
+                run(KernelCase("cpu", name), x, y, gamma)
+
+
+if __name__ == "__main__":
+    main()
