@@ -169,9 +169,14 @@ __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   }
   return all & (lowest > kFloor - kLimit / 8);
 }
+// Of float64: where an m has been below -2^53, the costs of the chunk, which are small next to that (Width::plain), cannot have brought
+// all that comes from it back. Seen afterwards, since the sweep begins before all that comes from above is there.
 template <bool kByBits, class S>
-__device__ __forceinline__ bool is_exact(const Lane<S, double>&) {
-  return true;
+__device__ __forceinline__ bool is_exact(const Lane<S, double>& state) {
+  double lowest = state.left[0].m;
+#pragma unroll
+  for (int k = 1; k < S::kRows; ++k) lowest = DeviceMath<double>::min(lowest, state.left[k].m);
+  return !(lowest <= -kFarAbove<S>);  // NaN stays NaN
 }
 
 // Between the two widths of m; narrowing only what is_narrow accepts.

@@ -148,7 +148,7 @@ struct Width {
       const Recurrences<S>& recurrences, const ExtendedTop<S>& top, double above, T reach, bool may_be,
       ExtendedState<S>& state) {
     if (!ExtendedState<S>::kWideExists)
-      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit && above >= -kFarAbove<S>);
+      return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit / 16);
     return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
   }
   // The same for float32, from what m may rise by in the chunk.

@@ -78,8 +78,9 @@ __device__ void extended_forward_strip(
       return cell;
     };
     const auto column = [&](int t, auto bottom) {
-      if (writes && t == 0) own_edge.references[own_group] = state.reference;
-      if (writes) ExtendedTop<S>::write(out, t, bottom);
+      if (!writes) return;
+      if (t == 0) own_edge.references[own_group] = state.reference;
+      ExtendedTop<S>::write(out, t, bottom);
     };
     if constexpr (kIsAhead) {
       const bool is_done =
