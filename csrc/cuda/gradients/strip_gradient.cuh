@@ -289,7 +289,7 @@ __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gra
 // By all threads of a block.
 template <typename T>
 __device__ __noinline__ void invalid_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, int64_t pair) {
+    const Problem<T>& problem, const Gradient<T>& gradient, Extent extent, int64_t pair) {
   const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x;
   spoil_gradient(problem, gradient, extent, pair, thread, blockDim.x * blockDim.y);
 }

@@ -178,7 +178,7 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& s
   return false;
 }
 
-// The general sweep over a chunk. It may lower references first, so they are to be handed on with the first column.
+// The general sweep over a chunk. It may lower references first, so they are to be handed on behind it.
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
     const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,

@@ -78,9 +78,7 @@ __device__ void extended_forward_strip(
       return cell;
     };
     const auto column = [&](int t, auto bottom) {
-      if (!writes) return;
-      if (t == 0) own_edge.references[own_group] = state.reference;
-      ExtendedTop<S>::write(out, t, bottom);
+      if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
     if constexpr (kIsAhead) {
       const bool is_done =
@@ -94,6 +92,7 @@ __device__ void extended_forward_strip(
     } else {
       sweep_chunk(recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit, column);
     }
+    if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   const int above = turn.group;  // the pair's last strip
   const Extent extent = problem.extent(pair);
   if (!has_gradient(gradient, extent, pair)) {
-    if (above == 0) invalid_backward(problem, gradient, Extent(extent), pair);  // a copy, or `extent` would be in memory
+    if (above == 0) invalid_backward(problem, gradient, extent, pair);
     return;
   }
   const int index = strips_of<S>(extent) - 1 - above;

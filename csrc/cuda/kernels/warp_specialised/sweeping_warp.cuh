@@ -77,8 +77,8 @@ __device__ __forceinline__ void sweep_strip(
   const auto has_group = [&](int chunk) { return !around.is_last && lane == kWarp - 1 && chunk >= S::kSkewChunks; };
   const auto slot_of = [&](int chunk) -> EdgeSlot<S>& { return below_pipeline.slot(chunk - S::kSkewChunks); };
   const auto write = [&](EdgeSlot<S>& out, bool writes) {
-    return [&, writes](int t, auto bottom) {
-      if (writes && t == 0) out.reference = state.reference;
+    if (writes) out.reference = state.reference;
+    return [&out, writes](int t, auto bottom) {
       if (writes) ExtendedTop<S>::write(out.entries, t, bottom);
     };
   };
@@ -153,6 +153,7 @@ __device__ __forceinline__ void sweep_strip(
             return cell;
           },
           write(slot_of(chunk), writes));
+      if (writes) slot_of(chunk).reference = state.reference;  // the sweep may have lowered it
       if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
       hand_over(chunk++, writes, false);
       // So that references are renewed at once, and the general sweep does not last for a stage.
