@@ -7,6 +7,8 @@
 // A term that is flushed to zero while adding was too small to change the sum.
 #pragma once
 
+#include <limits>
+
 #include "problem.h"
 
 namespace softdtw {
@@ -66,7 +68,9 @@ struct SoftDtw {
   SOFTDTW_HD static Cell split(T cost, M scale) {
     if constexpr (kGeneral) {
       const M scaled = static_cast<M>(cost) * scale;
-      const M exponent = scaled > Unreachable<M>::value ? Unreachable<M>::value : scaled;
+      // Of a wider M no other cost is as large.
+      const bool forbids = sizeof(M) > sizeof(T) ? cost > std::numeric_limits<T>::max() : scaled > Unreachable<M>::value;
+      const M exponent = forbids ? Unreachable<M>::value : scaled;
       const bool small = exponent < Whole<M>::limit;
       const M whole = Math<M>::round(exponent);
       return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : cost};

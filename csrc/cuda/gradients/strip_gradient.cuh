@@ -288,10 +288,9 @@ __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gra
 
 // By all threads of a block.
 template <typename T>
-__device__ __noinline__ void invalid_backward(
-    const Problem<T>& problem, const Gradient<T>& gradient, Extent extent, int64_t pair) {
+__device__ __noinline__ void invalid_backward(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
   const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x;
-  spoil_gradient(problem, gradient, extent, pair, thread, blockDim.x * blockDim.y);
+  spoil_gradient(problem, gradient, problem.extent(pair), pair, thread, blockDim.x * blockDim.y);
 }
 
 }  // namespace softdtw

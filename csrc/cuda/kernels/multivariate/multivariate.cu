@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   const int above = turn.group;  // the pair's last strip
   const Extent extent = problem.extent(pair);
   if (!has_gradient(gradient, extent, pair)) {
-    if (above == 0) invalid_backward(problem, gradient, extent, pair);
+    if (above == 0) invalid_backward(problem, gradient, pair);
     return;
   }
   const int index = strips_of<S>(extent) - 1 - above;

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
   const auto go_back = [&](int64_t pair) {
     if (statuses != nullptr && statuses[pair] != PairStatus::kGivenUp) return;
     const Extent extent = problem.extent(pair);
-    if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, extent, pair);
+    if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, pair);
     __syncthreads();  // the pair before is done
     if (threadIdx.x == 0) words[warp] = 0;
     __syncthreads();

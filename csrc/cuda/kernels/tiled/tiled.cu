@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   const auto [pair, group] = take_turn(tickets, problem.batch);
   const Extent extent = problem.extent(pair);
   if (!has_gradient(gradient, extent, pair)) {
-    if (group == 0) invalid_backward(problem, gradient, extent, pair);
+    if (group == 0) invalid_backward(problem, gradient, pair);
     return;
   }
   // Groups and warps count from the pair's last strip.
