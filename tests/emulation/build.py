@@ -61,7 +61,7 @@ def build_kernels(folder, watched=False):
 
     def compiled(source):
         target = folder / f"{source.name}.o"
-        hooks = WATCHED if watched and source.suffix == ".cu" else []
+        hooks = WATCHED if watched and (source.suffix == ".cu" or source.name == "kernels.cpp") else []
         _run(
             [
                 *_compiler("-O1"),

@@ -1,4 +1,5 @@
 // What tests ask of the emulated GPU.
+#include <cuda_pipeline_primitives.h>
 #include <cuda_runtime_api.h>
 
 #include "cuda/hardware/assembly.cuh"
@@ -8,7 +9,7 @@ namespace {
 
 namespace ptx = softdtw::ptx;
 
-// Kernels that do wrong, by number, and the name that test_emulated_gpu.py knows them by.
+// Kernels that do wrong, by number: in the order of WRONG in test_emulated_gpu.py, and then of RACES in watch.py.
 void wait_for_nobody() {
   const unsigned gate = ptx::shared_address(&emulation::shared<ptx::Mbarrier>("gate"));
   if (threadIdx.x == 0 && threadIdx.y == 0) ptx::mbarrier_init<1>(gate);
@@ -35,8 +36,43 @@ void take_all_memory() {
   auto& much = emulation::shared<Much>("much");
   much.bytes[0] = emulation::shared<char>("more");
 }
+// Races: nothing but this run's order of events keeps two accesses apart.
+void read_what_another_warp_writes() {
+  auto& word = emulation::shared<int>("word");
+  if (threadIdx.x == 0 && threadIdx.y == 0) word = 1;
+  if (threadIdx.x == 0 && threadIdx.y == 1) emulation::shared<int>("seen") = word;
+}
+void order_memory_by_a_shuffle() {
+  auto& words = emulation::shared<int[2][emulation::kLanes]>("words");
+  auto& seen = emulation::shared<int[2][emulation::kLanes]>("seen");
+  words[threadIdx.y][threadIdx.x] = 1;
+  seen[threadIdx.y][threadIdx.x] = words[threadIdx.y][__shfl_sync(~0u, threadIdx.x ^ 1, threadIdx.x)];
+}
+void wait_for_a_copy_of_another_lane() {
+  auto& words = emulation::shared<int[2]>("words");
+  auto& seen = emulation::shared<int[2]>("seen");
+  static const int kGiven = 1;
+  if (threadIdx.x == 0) __pipeline_memcpy_async(&words[threadIdx.y], &kGiven, sizeof kGiven);
+  __pipeline_wait_prior(0);
+  if (threadIdx.x == 1) seen[threadIdx.y] = words[threadIdx.y];
+}
+// None, thanks to a barrier.
+void read_what_another_warp_has_written() {
+  auto& word = emulation::shared<int>("word");
+  if (threadIdx.x == 0 && threadIdx.y == 0) word = 1;
+  __syncthreads();
+  if (threadIdx.x == 0 && threadIdx.y == 1) emulation::shared<int>("seen") = word;
+}
 void (*const kWrong[])() = {
-    wait_for_nobody, wait_at_a_barrier_that_others_pass, part, use_a_gate_that_was_not_started, take_all_memory};
+    wait_for_nobody,
+    wait_at_a_barrier_that_others_pass,
+    part,
+    use_a_gate_that_was_not_started,
+    take_all_memory,
+    read_what_another_warp_writes,
+    order_memory_by_a_shuffle,
+    wait_for_a_copy_of_another_lane,
+    read_what_another_warp_has_written};
 
 }  // namespace
 

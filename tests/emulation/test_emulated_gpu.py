@@ -110,3 +110,18 @@ def test_an_error_from_before_a_call_is_not_the_calls(gpu):
         gpu.leave_error()
         soft_dtw(x, y, kernel=name)
         assert gpu.has_error()  # and stays for whose it is
+
+
+@pytest.mark.parametrize("name", ["diagonal", "stencil", "tiled"])
+@pytest.mark.parametrize("wrong", [0, 8])
+def test_a_wrong_length_gives_nan_everywhere_in_the_gradients_of_its_pair_alone(gpu, name, wrong):
+    """Though their memory holds zeros: none of its numbers is to be trusted. Only on a GPU do kernels meet such lengths."""
+    ops = torch.ops.torchsoftdtw_emulated
+    x, y, costs = normal(3, 7, 2).float(), normal(3, 6, 2, seed=1).float(), normal(3, 7, 6, seed=2).float()
+    options = (torch.tensor([7, wrong, 5]), None, None, None, None, -1, 1.0, 0.0)
+    series, plan, arriving = (*options, "sqeuclidean"), (name, 0), torch.ones(3)
+    value, saved = ops.forward_of_pairs(None, None, x, y, *series, *plan, True)
+    gradients = ops.backward_of_pairs(None, None, arriving, x, y, value, saved, *series, *plan, True, True)
+    value, saved = ops.forward_from_cost(costs, *options, *plan, True)
+    for gradient in (*gradients, ops.backward_from_cost(arriving, costs, value, saved, *options, *plan)):
+        assert gradient[1].isnan().all() and gradient[::2].isfinite().all()

@@ -4,7 +4,7 @@ Engine by engine, a warp at a time: what each has to take and what to give up. W
 """
 
 import ctypes
-from math import inf, log, nan
+from math import inf, log, nan, pi
 
 import numpy as np
 import oracle
@@ -238,6 +238,10 @@ def test_the_linear_domain_takes_smooth_series_that_fit(strips, engine):
             taken += 1
             assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, seed
     assert taken > 6
+    for highest in (3, 4):  # all costs are where x begins, which every path has behind it soon
+        x, y = torch.zeros(2, 512, 1)
+        x[:128, 0] = highest * torch.linspace(0, pi / 2, 128).cos()
+        assert run(strips, engine, 1.0, x=x, y=y, keeps=False) is not None, highest
 
 
 def test_the_linear_domain_gives_up_noise_that_will_not_fit(strips):

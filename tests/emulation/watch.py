@@ -5,6 +5,7 @@ import sys
 from cases import KernelCase, normal, run
 
 from emulation.device import EmulatedGPU
+from emulation.test_emulated_gpu import WRONG
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
 # first of the two engines of short pairs.
@@ -20,8 +21,27 @@ SHAPES = [
 ]
 
 
+# Of the kernels of kernels.cpp that do wrong, those behind the ones of test_emulated_gpu.py, and whether they have a race.
+RACES = {
+    "read_what_another_warp_writes": True,
+    "order_memory_by_a_shuffle": True,
+    "wait_for_a_copy_of_another_lane": True,
+    "read_what_another_warp_has_written": False,
+}
+
+
+def check_watching(gpu):
+    """That what is known to be a race is told of, in any order of events, and nothing else."""
+    for number, (name, has_race) in enumerate(RACES.items(), len(WRONG)):
+        for seed in range(10):
+            gpu.set_order(seed, 4, True)
+            failure = gpu.failure_of(number).decode()
+            assert failure.startswith("nothing orders a") if has_race else failure == "", (name, seed, failure)
+
+
 def main():
     gpu = EmulatedGPU(sys.argv[1])
+    check_watching(gpu)
     with gpu.behind_the_package(False):
         for name, gamma, batch, n, m, dim in SHAPES:
             x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
