@@ -1,5 +1,5 @@
-"""Costs far beyond the sum of all others: large numbers in the place of inf, that every path goes round, and those that every
-path has to cross. The oracle holds R in float64, so it is exact where no path of any weight meets one.
+"""Costs far beyond the sum of all others: large numbers in the place of inf, that every path goes round, and those that
+every path has to cross. The oracle holds R in float64, so it is exact where no path of any weight meets one.
 """
 
 from functools import cache
@@ -38,8 +38,8 @@ def gates(gate, *lines):
 
 
 AHEAD = np.arange(M) - np.arange(N)[:, None]
-# Where paths may go: borders of masks above, below, to the left and to the right of them, at the edges of strips (64 and 128
-# rows), of lanes (2 and 4 rows) and of chunks (8 columns), and inside.
+# Where paths may go: borders of masks above, below, to the left and to the right of them, at the edges of strips (64 and
+# 128 rows), of lanes (2 and 4 rows) and of chunks (8 columns), and inside.
 OPEN = {
     "band": np.abs(AHEAD) <= 10,
     "above": AHEAD >= 0,
@@ -79,7 +79,7 @@ HEIGHTS = (1e7, 1e18)
 @cache
 def series_that_meet(dim, bandwidth):
     """Series with spikes. Paths of any weight match each with its like, and so go round the costs that it makes."""
-    n, m = 131, 260 if dim == 1 else 150  # rows and columns enough for tiled to sweep the table of one dimension from both ends
+    n, m = 131, 260 if dim == 1 else 150  # enough for tiled to sweep the table of one dimension from both ends
     x, y = normal(2, n, dim, seed=1), normal(2, m, dim, seed=2)
     for pair, height in enumerate(HEIGHTS):
         for row, column, factor in ((20, 30, 1), (63, 71, -1), (64, 72, 2), (127, m - 9, -2), (n - 1, m - 1, 1)):
