@@ -114,7 +114,7 @@ __device__ __forceinline__ bool linear_sweep_back(
     const auto step_back = [&](int t, auto may_end) {
       double entries[kRows];
       table.load(t, entries);
-      const double before = flow.right[0];
+      [[maybe_unused]] const double before = flow.right[0];
       const T mass = flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.last_row() : -1);
       columns.move();
       if constexpr (Pair::kIsWindow) {
