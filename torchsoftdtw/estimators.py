@@ -275,8 +275,8 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         arguments.one_of("weights", self.weights, ("uniform", "distance"))
         if self.weights == "distance" and self.distance == "soft_dtw":
             raise ValueError(
-                "weights: expected 'uniform' for the distance 'soft_dtw', whose values may be negative; those of 'divergence' "
-                "are not"
+                "weights: expected 'uniform' for the distance 'soft_dtw', whose values may be negative; 'divergence' "
+                "has none of those"
             )
         self._check_distance()
         self._neighbors, self._class_of = series, classes
