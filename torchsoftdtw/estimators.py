@@ -35,8 +35,7 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     A round assigns every series to its nearest centre, and then computes the averages of all clusters in one batch, from
     the centres before it on. An empty cluster gets the series that is farthest from its centre. Centres are those that
-    `barycenter` finds: of method "dba" for "dtw", else of method "soft". So for "divergence" they minimise the sum of
-    soft-DTW, and a round that does not lower the sum of divergences is the last one, and is not taken.
+    `barycenter` finds, by the method "dba", "soft" or "divergence".
 
     Args:
         n_clusters: k.
@@ -115,7 +114,7 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if found < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({found}) found smaller than n_clusters ({self.n_clusters}). Possibly due to "
-                "duplicate series in X.",
+                "equal series in X, or to few rounds (max_iter).",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -166,7 +165,7 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 class SoftDTWNearestCentroid(SeriesClassifier):
     """Gives a series the class whose average is nearest to it. The averages of all classes are computed in one batch.
 
-    They are those that `barycenter` finds: of method "dba" for "dtw", else of method "soft".
+    They are those that `barycenter` finds, by the method "dba", "soft" or "divergence".
 
     Args:
         distance: "dtw", "soft_dtw" or "divergence", as in `cdist`.
@@ -275,8 +274,7 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         arguments.one_of("weights", self.weights, ("uniform", "distance"))
         if self.weights == "distance" and self.distance == "soft_dtw":
             raise ValueError(
-                "weights: expected 'uniform' for the distance 'soft_dtw', whose values may be negative; 'divergence' "
-                "has none of those"
+                "weights: expected 'uniform' for the distance 'soft_dtw', whose values may be negative; take 'divergence'"
             )
         self._check_distance()
         self._neighbors, self._class_of = series, classes
@@ -313,7 +311,7 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         distances, indices = self._nearest(series, False, self.n_neighbors)
         weights = torch.ones_like(distances, dtype=torch.float64)
         if self.weights == "distance":
-            distances = distances.double().clamp(min=0)  # a divergence has roundings
+            distances = distances.double().clamp(min=0)  # a divergence may lie a little below
             is_equal = distances == 0
             weights = torch.where(is_equal.any(1, keepdim=True), is_equal.double(), 1 / distances)
         votes = weights.new_zeros((len(series), len(self.classes_)))

@@ -12,6 +12,7 @@ from .._pairs.task import DISTANCES
 from ..barycenter import barycenter
 from ..pairwise import cdist
 
+METHODS = {"dtw": "dba", "soft_dtw": "soft", "divergence": "divergence"}  # of averages
 CHECKS = {"dtype": [np.float64, np.float32], "allow_nd": True}
 
 
@@ -64,7 +65,7 @@ class SeriesEstimator(BaseEstimator):
         """(G, t, d): those of each label, from `start`."""
         return barycenter(
             series,
-            method="dba" if self.distance == "dtw" else "soft",
+            method=METHODS[self.distance],
             labels=labels,
             init=start,
             max_iter=self.barycenter_steps,

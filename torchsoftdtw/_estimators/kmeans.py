@@ -71,7 +71,7 @@ def filled(series, clusters):
 def run(series, centers, distances, averages, max_iter, tol):
     """Clusters: Lloyd's rounds from some centres, until one lowers the inertia by no more than tol times its size.
 
-    A round that does not lower it is not taken: `averages` may minimise something else than the sum of distances.
+    A round that does not lower it is not taken.
     """
     now = assigned(series, centers, distances)
     for rounds in range(1, max_iter + 1):
