@@ -45,11 +45,13 @@ class DivergenceObjective:
     def __init__(self, objective, **options):
         """options: as `soft_dtw` has them."""
         self._objective, self._options = objective, options
-        series, lengths = objective.groups.series, objective.groups.lengths
-        own = soft_dtw(series, series, x_lengths=lengths, y_lengths=lengths, **options)
+        groups = objective.groups
         self._of_series = 0
         for block in objective.blocks:
-            self._of_series = self._of_series + block.sums(block.weight * own[block.pairs.y_index.long()])
+            index = block.pairs.y_index.long()
+            series, lengths = groups.series[index], None if groups.lengths is None else groups.lengths[index]
+            own = soft_dtw(series, series, x_lengths=lengths, y_lengths=lengths, **options)
+            self._of_series = self._of_series + block.sums(block.weight * own)
 
     def __call__(self, average):
         value, gradient = self._objective(average)
