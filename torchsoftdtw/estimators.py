@@ -47,7 +47,7 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         init: "k-means++", or centres to start from, as `cluster_centers_`; seeds for "soft_dtw" are drawn by divergences.
         n_init: how many times it starts from other seeds; the result with the lowest inertia is kept. Given centres: once.
         max_iter: the largest number of rounds.
-        tol: it ends where a round lowers the inertia by no more than tol times its size.
+        tol: it ends where a round lowers the inertia by no more than tol times what all rounds have lowered it by.
         barycenter_steps: the largest number of steps that averages make in a round.
         device: where to compute, such as "cuda"; None: where X is.
         random_state: as everywhere in scikit-learn.

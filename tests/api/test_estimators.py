@@ -129,6 +129,20 @@ def test_more_rounds_never_have_a_larger_inertia(distance):
     assert (np.diff(inertias) <= 0).all(), inertias
 
 
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_tol_ends_the_rounds_where_they_gain_little(distance):
+    X, _ = shapes(count=12, seed=3)
+    X = X + normal(*X.shape, seed=1).numpy()
+    options = {"distance": distance, "init": X[:3], "barycenter_steps": 2}
+    inertias = [SoftDTWKMeans(3, max_iter=rounds, tol=0, **options).fit(X).inertia_ for rounds in range(1, 7)]
+    start = cdist(X, X[:3], distance=distance).min(1).sum()
+    gains = -np.diff([start, *inertias])
+    little = gains <= 0.3 * gains.cumsum()
+    assert little.any()
+    model = SoftDTWKMeans(3, tol=0.3, **options).fit(X)
+    assert model.n_iter_ == 1 + little.argmax() and model.inertia_ == inertias[little.argmax()]
+
+
 def test_seeds_repeat_and_more_starts_are_no_worse():
     X, _ = shapes(classes=5, seed=4)
     alone = [SoftDTWKMeans(5, random_state=seed).fit(X) for seed in (0, 0, 1, 2, 3)]

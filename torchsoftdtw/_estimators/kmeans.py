@@ -69,17 +69,19 @@ def filled(series, clusters):
 
 
 def run(series, centers, distances, averages, max_iter, tol):
-    """Clusters: Lloyd's rounds from some centres, until one lowers the inertia by no more than tol times its size.
+    """Clusters: Lloyd's rounds from some centres, until one lowers the inertia by no more than tol times what all have
+    lowered it by. (Its own size says nothing: soft-DTW has no zero to measure it from.)
 
     A round that does not lower it is not taken.
     """
-    now = assigned(series, centers, distances)
+    first = now = assigned(series, centers, distances)
     for rounds in range(1, max_iter + 1):
         centers, labels = filled(series, now)
         trial = assigned(series, averages(series, labels, centers), distances, rounds)
         if not trial.inertia < now.inertia:
             return now._replace(rounds=rounds)
-        has_ended = now.inertia - trial.inertia <= tol * abs(trial.inertia) and bool((trial.sizes > 0).all())
+        is_little = now.inertia - trial.inertia <= tol * (first.inertia - trial.inertia)
+        has_ended = is_little and bool((trial.sizes > 0).all())
         now = trial
         if has_ended:
             break
