@@ -7,14 +7,15 @@ import torch
 
 from ._averages import arguments as asked_for
 from ._averages import dba, lbfgs, start, torch_optimizer
-from ._averages.objective import Objective
+from ._averages.objective import DivergenceObjective, Objective
 from ._inputs import arguments, sets
 from ._inputs import cost as costs
 from ._inputs.kinds import describe
 from ._kernels import ops, selection
 from .signatures import Cost, Lengths, Method, Optimizer, SeriesSet, TensorOrArray
 
-METHODS = ("soft", "dba")
+METHODS = ("soft", "dba", "divergence")
+DISTANCES = {"soft": "soft_dtw", "dba": "dtw", "divergence": "divergence"}
 
 
 class Barycenter(NamedTuple):
@@ -51,33 +52,36 @@ def barycenter(
       match it with, until that lowers the objective no more. Petitjean, Ketterlin & Gancarski, "A global averaging method
       for dynamic time warping, with applications to clustering", Pattern Recognition, 2011.
 
-    Both find a local minimum, which depends on where they start. An average does not depend on the groups beside it, but
+    - "divergence": as "soft", of `soft_dtw_divergence` of kind "soft". The larger gamma, the flatter is an average of
+      method "soft"; this one keeps the height of its series.
+
+    All find a local minimum, which depends on where they start. An average does not depend on the groups beside it, but
     for rounding. On CUDA, no step waits for the GPU.
 
     Args:
         series: (K, L, D), series of length L and dimension D: a tensor or a NumPy array. Or a list of K series (length, D),
             or a nested tensor, each with a length of its own. Or (G, K, L, D): G groups of K series.
-        method: "soft" or "dba".
-        gamma: smoothing of "soft", in the unit of the cost, one positive number. "dba" has none.
-        cost: of "soft": "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`. Of "dba":
-            "sqeuclidean".
+        method: "soft", "dba" or "divergence".
+        gamma: smoothing of "soft" and "divergence", in the unit of the cost, one positive number. "dba" has none.
+        cost: of "soft" and "divergence": "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
+            Of "dba": "sqeuclidean".
         weights: (K,) or (G, K) numbers of at least 0, one per series; None: all alike. Averages have no gradient, with
             respect to neither weights nor series.
         lengths: (K,) or (G, K) integers from 1 to L: the series' own lengths. What lies beyond may hold anything.
         labels: (K,) integers from 0 to G - 1: to which of G groups a series belongs.
         length: how many vectors an average has; None: as many as `init`, if that is a tensor, or else L.
         init: where the averages start. "mean": the weighted mean of the series, each interpolated linearly to `length`.
-            "medoid": the series with the smallest weighted sum of distances (`dtw` for "dba", else `soft_dtw`) to those of
-            its group, interpolated likewise. Or a tensor (length, D), (G, length, D) for groups.
+            "medoid": the series with the smallest weighted sum of distances, those of the method, to those of its group,
+            interpolated likewise. Or a tensor (length, D), (G, length, D) for groups.
         optimizer: a callable that makes a torch.optim.Optimizer of a list of parameters, such as `torch.optim.Adam`, or
             `lambda parameters: torch.optim.SGD(parameters, lr=0.1)`. It sees the sum of all averages' objectives, makes
-            max_iter steps, and of each average the best is returned. Only for "soft".
+            max_iter steps, and of each average the best is returned. Not for "dba".
         max_iter: the largest number of steps.
         tol: an average is done where a step lowers its objective by no more than tol times the objective's size. None: 1e-5
-            for "soft", 0 for "dba", whose steps come to an end by themselves. Without effect on an optimizer of PyTorch.
+            and 0 for "dba", whose steps come to an end by themselves. Without effect on an optimizer of PyTorch.
         bandwidth: Sakoe-Chiba radius, one integer, or None.
         warp_penalty: cost of a step that advances in one series only, one number.
-        kernel: "auto", or a name that `select_kernel` can return. For "soft".
+        kernel: "auto", or a name that `select_kernel` can return. Not for "dba".
 
     Returns:
         Barycenter(series, history). series: (length, D), (G, length, D) for groups, on the device of the input; float64
@@ -114,19 +118,21 @@ def barycenter(
     own_kernel = selection.plan(kernel, groups.series).kernel
     ops.require_build_for(groups.series)
 
+    kept = {"gamma": gamma, "cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
+
     with torch.no_grad():
         if isinstance(first, str):
-            kept = {"gamma": gamma, "cost": cost, "bandwidth": bandwidth, "warp_penalty": warp_penalty, "kernel": kernel}
-            kept["distance"] = "dtw" if is_hard else "soft_dtw"
-            first = start.mean(groups, length) if first == "mean" else start.medoid(groups, length, **kept)
+            own = {"distance": DISTANCES[method], **kept}
+            first = start.mean(groups, length) if first == "mean" else start.medoid(groups, length, **own)
         objective = Objective(groups, length, cost, options, own_kernel, is_hard)
+        evaluate = DivergenceObjective(objective, **kept) if method == "divergence" else objective
         if is_hard:
             found = dba.minimise(dba.Update(objective), first.double(), max_iter, tol or 0.0)
         elif optimizer is None:
             noise = 8 * torch.finfo(groups.series.dtype).eps
             first_size = 0.3 if cost == "sqeuclidean" else None  # paths match most vectors of an average once or twice
             tol = 1e-5 if tol is None else tol
-            found = lbfgs.minimise(objective, first.double(), max_iter, tol, noise, first_size)
+            found = lbfgs.minimise(evaluate, first.double(), max_iter, tol, noise, first_size)
         else:
-            found = torch_optimizer.minimise(objective, first.to(groups.series.dtype), max_iter, optimizer)
+            found = torch_optimizer.minimise(evaluate, first.to(groups.series.dtype), max_iter, optimizer)
         return Barycenter(*asked.answer(*found))

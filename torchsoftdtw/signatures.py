@@ -17,7 +17,7 @@ SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[
 TensorOrArray: TypeAlias = Any  # the one or the other, as the series are
 Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
 Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
-Method: TypeAlias = Literal["soft", "dba"]
+Method: TypeAlias = Literal["soft", "dba", "divergence"]
 Cost: TypeAlias = (
     Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
     | Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

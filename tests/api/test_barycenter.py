@@ -8,11 +8,12 @@ import pytest
 import torch
 from cases import DEVICES, normal, numpy64
 
-from torchsoftdtw import barycenter, cdist, dtw, soft_dtw
+from torchsoftdtw import barycenter, cdist, dtw, soft_dtw, soft_dtw_divergence
 from torchsoftdtw._pairs import measure
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 
+METHODS = ["soft", "dba", "divergence"]
 LENGTHS = [9, 12, 5, 12, 7, 10]
 SMOOTH = ["sqeuclidean", "cosine", lambda x, y: (x.unsqueeze(2) - y.unsqueeze(1)).square().sum(3)]
 
@@ -24,11 +25,11 @@ def noisy(count=6, length=12, dim=2, seed=0, dtype=torch.float64, device="cpu"):
     return (shape + 0.3 * normal(count, length, dim, seed=seed)).to(device, dtype)
 
 
-def objective(average, series, gamma, weights=None, **options):
+def objective(average, series, gamma, weights=None, function=soft_dtw, **options):
     """What `barycenter` minimises, by the function for pairs. gamma 0: of hard DTW."""
     weights = torch.ones(len(series), dtype=torch.float64) if weights is None else weights
     pairs = average.expand(len(series), -1, -1), series
-    values = soft_dtw(*pairs, gamma, **options) if gamma else dtw(*pairs, **options)
+    values = function(*pairs, gamma, **options) if gamma else dtw(*pairs, **options)
     return (weights.to(values) * values).sum() / weights.sum()
 
 
@@ -108,12 +109,13 @@ def test_dba_is_that_of_plain_loops(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("method", ["soft", "dba"])
+@pytest.mark.parametrize("method", METHODS)
 def test_history_is_the_objective_from_the_start_to_the_end(device, method):
-    series, gamma = noisy(device=device), 0.1 * (method == "soft")
+    series, gamma = noisy(device=device), 0.1 * (method != "dba")
+    function = soft_dtw_divergence if method == "divergence" else soft_dtw
     average, history = barycenter(series, method=method, gamma=0.1)
-    torch.testing.assert_close(history[0], objective(series.mean(0), series, gamma))
-    torch.testing.assert_close(history[-1], objective(average, series, gamma))
+    torch.testing.assert_close(history[0], objective(series.mean(0), series, gamma, function=function))
+    torch.testing.assert_close(history[-1], objective(average, series, gamma, function=function))
     assert (history.diff() <= 0).all() and history[-1] < history[0]
     assert history.dtype == torch.float64 and history.device == average.device == series.device
     three = barycenter(series, method=method, gamma=0.1, max_iter=3)
@@ -122,14 +124,27 @@ def test_history_is_the_objective_from_the_start_to_the_end(device, method):
 
 
 @pytest.mark.parametrize("cost", SMOOTH, ids=["sqeuclidean", "cosine", "callable"])
-def test_gradient_vanishes_at_the_average(cost):
+@pytest.mark.parametrize(("method", "function"), [("soft", soft_dtw), ("divergence", soft_dtw_divergence)])
+def test_gradient_vanishes_at_the_average(cost, method, function):
     series = noisy() + 2
     options = {"gamma": 0.5, "cost": cost, "bandwidth": 4, "warp_penalty": 0.1}
-    average, history = barycenter(series, max_iter=500, tol=0.0, **options)
+    average, history = barycenter(series, method=method, max_iter=500, tol=0.0, **options)
     start, average = series.mean(0).requires_grad_(), average.requires_grad_()
-    slopes = [torch.autograd.grad(objective(at, series, **options), at)[0].abs().max() for at in (start, average)]
+    slopes = [
+        torch.autograd.grad(objective(at, series, function=function, **options), at)[0].abs().max()
+        for at in (start, average)
+    ]
     assert slopes[1] < 1e-5 * slopes[0]
     assert len(history) < 200
+
+
+def test_equal_series_are_their_own_average_under_the_divergence():
+    """With a start near them, and a gamma for which no divergence there is below 0."""
+    series = noisy(1).expand(3, -1, -1)
+    start = series[0] + 0.3 * normal(12, 2, seed=4)
+    found = barycenter(series, method="divergence", gamma=3.0, init=start, max_iter=500, tol=0.0)
+    torch.testing.assert_close(found.series, series[0], rtol=1e-5, atol=1e-5)
+    assert (barycenter(series, gamma=3.0, init=start).series - series[0]).abs().max() > 0.1  # that of soft-DTW is another
 
 
 @pytest.mark.parametrize("cost", ["euclidean", "cityblock"])
@@ -143,7 +158,7 @@ def test_nothing_near_the_average_is_lower_where_a_cost_has_kinks(cost):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("method", ["soft", "dba"])
+@pytest.mark.parametrize("method", METHODS)
 def test_groups_in_a_batch_are_what_they_are_alone(device, method):
     series = torch.stack([noisy(4, seed=seed, device=device) * (1 + 3 * seed) for seed in range(3)])
     weights = normal(3, 4, seed=9).abs()
@@ -172,15 +187,15 @@ def test_labels_say_which_group_a_series_is_in(device, init):
 
 def test_blocks_of_pairs_give_what_one_call_gives(monkeypatch):
     series, labels = noisy(150), torch.arange(150) % 4 % 3
-    expected = [barycenter(series, labels=labels, method=method, max_iter=5) for method in ("soft", "dba")]
+    expected = [barycenter(series, labels=labels, method=method, max_iter=5) for method in METHODS]
     monkeypatch.setattr(measure, "CPU_PAIRS", 37)
-    for method, wanted in zip(("soft", "dba"), expected, strict=True):
+    for method, wanted in zip(METHODS, expected, strict=True):
         found = barycenter(series, labels=labels, method=method, max_iter=5)
         torch.testing.assert_close(found.series, wanted.series, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-@pytest.mark.parametrize("method", ["soft", "dba"])
+@pytest.mark.parametrize("method", METHODS)
 def test_forms_of_unequal_series_are_alike(method):
     series = noisy()
     parts = [own[:length] for own, length in zip(series, LENGTHS, strict=True)]
@@ -204,7 +219,7 @@ def test_the_mean_is_that_of_series_interpolated_to_the_length(length):
     np.testing.assert_allclose(numpy64(found), expected / 21, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("method", "distance"), [("soft", "soft_dtw"), ("dba", "dtw")])
+@pytest.mark.parametrize(("method", "distance"), [("soft", "soft_dtw"), ("dba", "dtw"), ("divergence", "divergence")])
 def test_the_medoid_is_the_series_nearest_to_all(method, distance):
     series, weights = noisy(), torch.tensor([1.0, 1.0, 1.0, 1.0, 9.0, 1.0])
     for own in (None, weights):
@@ -213,7 +228,7 @@ def test_the_medoid_is_the_series_nearest_to_all(method, distance):
         torch.testing.assert_close(found, series[sums.argmin()])
 
 
-@pytest.mark.parametrize("method", ["soft", "dba"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_weight_counts_as_so_many_series(method):
     series, counts = noisy(3), torch.tensor([1, 3, 2])
     expected = barycenter(series.repeat_interleave(counts, 0), method=method, max_iter=5)
@@ -244,7 +259,7 @@ def test_any_optimizer_of_torch_lowers_the_objective(device, optimizer):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("method", ["soft", "dba"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_other_dtypes_are_computed_in_float32(device, dtype, method):
     series = noisy(dtype=dtype, device=device)
@@ -265,7 +280,7 @@ def test_steps_in_float32_come_to_an_end(gamma):
 
 def test_an_average_that_starts_where_it_ends_stays_there():
     series = noisy(1).expand(3, -1, -1)
-    for method in ("soft", "dba"):
+    for method in METHODS:
         found = barycenter(series, method=method, gamma=1e-4)
         torch.testing.assert_close(found.series, series[0])
     average = barycenter(noisy(), tol=0.0, max_iter=500).series
@@ -282,7 +297,7 @@ def test_the_size_of_the_numbers_does_not_matter():
 
 
 WRONG = [
-    ({"method": "mean"}, ValueError, "method: expected 'soft' or 'dba', got 'mean'"),
+    ({"method": "mean"}, ValueError, "method: expected 'soft', 'dba' or 'divergence', got 'mean'"),
     ({"method": "dba", "cost": "cosine"}, ValueError, "cost: expected 'sqeuclidean' for the method 'dba'"),
     ({"method": "dba", "optimizer": torch.optim.SGD}, ValueError, "optimizer: expected None for the method 'dba'"),
     ({"cost": "manhattan"}, ValueError, "cost: expected one of"),

@@ -40,6 +40,8 @@ def run(text):
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "migrating"], ids=lambda page: page.stem)
 def test_examples_run_and_print_what_they_say(page):
+    if page.stem == "clustering":
+        pytest.importorskip("sklearn", minversion="1.6")
     report = run(page.read_text())
     assert not report, report
 
@@ -60,7 +62,10 @@ def test_other_packages_give_the_same_numbers():
 def test_reference_names_every_public_name():
     reference = (ROOT / "docs" / "api.md").read_text()
     pictures = [f"torchsoftdtw.plot.{name}" for name in ("pair", "alignment", "distances", "average")]
-    for name in (*torchsoftdtw.__all__, *pictures):
+    estimators = [
+        f"torchsoftdtw.estimators.SoftDTW{name}" for name in ("KMeans", "NearestCentroid", "KNeighborsClassifier")
+    ]
+    for name in (*torchsoftdtw.__all__, *pictures, *estimators):
         assert re.search(rf"^\.\. auto(class|function):: {name}$", reference, re.MULTILINE), name
 
 

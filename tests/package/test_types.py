@@ -33,6 +33,18 @@ def test_every_argument_and_answer_has_a_type():
         assert not untyped and signature.return_annotation is not signature.empty, (name, untyped)
 
 
+def test_every_argument_and_answer_of_estimators_has_a_type():
+    pytest.importorskip("sklearn", minversion="1.6")
+    from torchsoftdtw import estimators
+
+    for name in estimators.__all__:
+        public = {key: value for key, value in vars(getattr(estimators, name)).items() if inspect.isfunction(value)}
+        for method in {"__init__", *public} - {key for key in public if key.startswith("_") and key != "__init__"}:
+            signature = inspect.signature(public[method])
+            untyped = [p.name for p in signature.parameters.values() if p.name != "self" and p.annotation is p.empty]
+            assert not untyped and signature.return_annotation is not signature.empty, (name, method, untyped)
+
+
 def test_the_package_tells_that_it_has_types():
     assert (Path(torchsoftdtw.__file__).parent / "py.typed").exists()
 

@@ -3,6 +3,7 @@
 import torch
 
 from .._pairs.measure import Measure, reduced
+from ..functional import soft_dtw
 
 
 class Objective:
@@ -36,3 +37,26 @@ class Objective:
     def _in_kernels_cost(self, average):
         without_lengths = self._options._replace(y_lengths=None)
         return reduced(average, self.groups.series[:1, :1], self._cost, without_lengths)[0]
+
+
+class DivergenceObjective:
+    """The same of the divergence, soft_dtw(z, s) - soft_dtw(z, z) / 2 - soft_dtw(s, s) / 2, from that of soft-DTW."""
+
+    def __init__(self, objective, **options):
+        """options: as `soft_dtw` has them."""
+        self._objective, self._options = objective, options
+        groups = objective.groups
+        self._of_series = 0
+        for block in objective.blocks:
+            index = block.pairs.y_index.long()
+            series, lengths = groups.series[index], None if groups.lengths is None else groups.lengths[index]
+            own = soft_dtw(series, series, x_lengths=lengths, y_lengths=lengths, **options)
+            self._of_series = self._of_series + block.sums(block.weight * own)
+
+    def __call__(self, average):
+        value, gradient = self._objective(average)
+        with torch.enable_grad():
+            average = average.to(gradient.dtype).clone().requires_grad_()
+            own = soft_dtw(average, average, **self._options)
+            (of_average,) = torch.autograd.grad(own.sum(), average)
+        return value - 0.5 * (own.detach() + self._of_series), gradient - 0.5 * of_average

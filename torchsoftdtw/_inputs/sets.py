@@ -78,7 +78,7 @@ def of_set(name, series, lengths):
             raise ValueError(f"{name}_lengths: expected None where {name} is a list, whose series have their own lengths")
         return _of_list(name, series)
     if kinds.is_array(series):
-        series = _from_numpy(series)
+        series = from_numpy(series)
     series, lengths = ragged.padded_set(name, series, lengths)
     arguments.check_float_tensor(name, series)
     if series.dim() == 2:
@@ -96,7 +96,7 @@ def of_set(name, series, lengths):
 def _of_list(name, series):
     if not series:
         raise ValueError(f"{name}: expected at least one series, got an empty list")
-    parts = [_from_numpy(part) if kinds.is_array(part) else part for part in series]
+    parts = [from_numpy(part) if kinds.is_array(part) else part for part in series]
     for i, part in enumerate(parts):
         arguments.check_float_tensor(f"{name}[{i}]", part)
         if part.dim() != 2 or 0 in part.shape:
@@ -114,7 +114,7 @@ def _of_list(name, series):
     return padded, None if bool((lengths == lengths[0]).all()) else lengths
 
 
-def _from_numpy(array):
+def from_numpy(array):
     if any(stride < 0 for stride in array.strides):  # which no tensor has
         array = array.copy()
     with warnings.catch_warnings():  # of an array that is not to be written to, and nothing here does
