@@ -13,6 +13,10 @@ from ._pairs.bar import Bar
 from ._pairs.stream import fill
 from .signatures import Cost, Distance, Lengths, Out, SeriesSet, TensorOrArray
 
+AT_ONCE = (
+    1 << 30
+)  # cells of tables, which take a few seconds at most: without blocks, of which one can be the last finished
+
 
 def cdist(
     x: SeriesSet,
@@ -118,6 +122,9 @@ def _require_memory_of_its_own(out):
 
 @torch.no_grad()
 def _without_gradient(task, is_array, device, out, is_silent, is_shared):
+    if task.cells <= AT_ONCE and out is None and not is_shared and device == task.x.device:
+        values = task.values()
+        return values.numpy() if is_array else values
     blocks = task.blocks(device)
     identity = functools.cache(lambda: task.identity(blocks, device))
     ranks = queues.Ranks.of_world(identity()) if is_shared else None

@@ -29,13 +29,13 @@ def sets(name):
 
 
 def in_small_blocks():
-    Measure.side = lambda *_, **__: 4
+    Measure.tile_shape = lambda *_, **__: (4, 4)
     stream.INTERVAL = 0
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(Measure, "side", Measure.side)
+    monkeypatch.setattr(Measure, "tile_shape", Measure.tile_shape)
     monkeypatch.setattr(stream, "INTERVAL", 0)
     in_small_blocks()
 

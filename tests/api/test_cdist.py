@@ -55,7 +55,7 @@ def by_pairs(distance, x, y, x_lengths=None, y_lengths=None, length_norm=False, 
 
 
 def small_tiles(monkeypatch, side):
-    monkeypatch.setattr(Measure, "side", lambda *_, **__: side)
+    monkeypatch.setattr(Measure, "tile_shape", lambda *_, **__: (side, side))
 
 
 def weights_of(value):

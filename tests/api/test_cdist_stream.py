@@ -29,13 +29,13 @@ def sets():
 
 
 def in_small_blocks():
-    Measure.side = lambda *_, **__: SIDE
+    Measure.tile_shape = lambda *_, **__: (SIDE, SIDE)
     stream.INTERVAL = 0
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(Measure, "side", Measure.side)
+    monkeypatch.setattr(Measure, "tile_shape", Measure.tile_shape)
     monkeypatch.setattr(stream, "INTERVAL", 0)
     in_small_blocks()
 
@@ -283,7 +283,7 @@ def test_another_problem_is_refused(small_blocks, path, change, named):
 def test_another_version_and_other_blocks_are_refused(small_blocks, monkeypatch, path):
     leave_unfinished(path, 4, *sets())
     monkeypatch.setattr("torchsoftdtw.__version__", "0.0.1")
-    monkeypatch.setattr(Measure, "side", lambda *_, **__: 3)
+    monkeypatch.setattr(Measure, "tile_shape", lambda *_, **__: (3, 3))
     with pytest.raises(ValueError, match="differs in version, blocks"):
         cdist(*sets(), out=path)
 
@@ -436,7 +436,7 @@ def test_series_on_the_host_and_computation_on_a_gpu(small_blocks, path, distanc
 @pytest.mark.cuda
 def test_copies_beside_computation_do_not_mix_blocks(monkeypatch, path):
     """Many blocks of much memory, which is used again and again, on both streams."""
-    monkeypatch.setattr(Measure, "side", lambda *_, **__: 64)
+    monkeypatch.setattr(Measure, "tile_shape", lambda *_, **__: (64, 64))
     x, y = normal(1000, 200, 3, seed=1, dtype=torch.float32), normal(900, 190, 3, seed=2, dtype=torch.float32)
     expected = cdist(x.cuda(), y.cuda()).cpu()
     for _ in range(3):

@@ -17,7 +17,7 @@ on_devices = pytest.mark.parametrize("device", DEVICES)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(Measure, "side", lambda *_, **__: 4)
+    monkeypatch.setattr(Measure, "tile_shape", lambda *_, **__: (4, 4))
 
 
 def sets(device="cpu", dtype=torch.float32):

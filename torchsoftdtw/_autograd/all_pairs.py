@@ -16,8 +16,12 @@ def values(measure, x, y, is_half):
 
 
 def _values(measure, x, y, is_half):
-    out = x.new_empty((x.shape[0], y.shape[0]))
-    for tile in tiles(*out.shape, measure.side(x, y), is_half):
+    shape = x.shape[0], y.shape[0]
+    parts = list(tiles(*shape, *measure.tile_shape(shape, x, y, is_half), is_half))
+    if len(parts) == 1:
+        return parts[0].table(measure.values(x, y, parts[0]))
+    out = x.new_empty(shape)
+    for tile in parts:
         tile.put(measure.values(x, y, tile), out, is_half)
     return out
 
@@ -38,9 +42,14 @@ class _AllPairs(torch.autograd.Function):
         if ctx.is_half:  # a value above the diagonal stands below it, too
             arriving = arriving + arriving.T
             (arriving.diagonal() if is_half else arriving).mul_(0.5)
+        shape = ctx.measure.tile_shape(arriving.shape, x, y, is_half, with_gradients=True)
+        parts = list(tiles(*arriving.shape, *shape, is_half))
+        if len(parts) == 1:
+            of_x, of_y = ctx.measure.gradients(x, y, parts[0], parts[0].take(arriving))
+            return of_x if need_x else None, None if is_half or not need_y else of_y, None, None
         of_x = torch.zeros_like(x) if need_x else None
         of_y = of_x if is_half else torch.zeros_like(y) if need_y else None
-        for tile in tiles(*arriving.shape, ctx.measure.side(x, y, with_gradients=True), is_half):
+        for tile in parts:
             part_x, part_y = ctx.measure.gradients(x, y, tile, tile.take(arriving))
             if need_x:
                 of_x[tile.top : tile.bottom] += part_x

@@ -1,6 +1,5 @@
 """What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by kernels or from cost matrices."""
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +11,7 @@ from .._internals import below_autograd
 from .._kernels import ops, selection
 from ..functional import values_of
 from ..hard import values_of as hard_values_of
+from .tiles import tile_shape
 
 MOST_PAIRS = 1 << 18  # of a call: they keep a GPU busy for a millisecond or more
 MOST_BYTES = 128 << 20  # of memory that a call takes for its pairs
@@ -36,9 +36,9 @@ class Measure(NamedTuple):
     def needs_matrix(self):
         return callable(self.cost) or (self.open_ends and not self.is_hard)
 
-    def side(self, x, y, with_gradients=False):
-        """The side of the tiles whose pairs fit a call."""
-        return math.isqrt(self.pairs_of_call(x, y, with_gradients))
+    def tile_shape(self, shape, x, y, is_half, with_gradients=False):
+        """(height, width) of tiles whose pairs fit a call, of (P, Q) pairs of series like x and y."""
+        return tile_shape(*shape, self.pairs_of_call(x, y, with_gradients), is_half)
 
     def pairs_of_call(self, x, y, with_gradients=False):
         most = MOST_PAIRS if x.is_cuda else CPU_PAIRS
@@ -82,6 +82,8 @@ class Measure(NamedTuple):
 
     def _part(self, x, y, tile):
         """The tile's series and their lengths."""
+        if tile.is_whole(len(x), len(y)):
+            return x, y, self.x_lengths, self.y_lengths
         own_x, own_y = slice(tile.top, tile.bottom), slice(tile.left, tile.right)
         x_lengths = None if self.x_lengths is None else self.x_lengths[own_x]
         y_lengths = None if self.y_lengths is None else self.y_lengths[own_y]

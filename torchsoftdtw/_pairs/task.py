@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import json
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -40,6 +41,11 @@ class Task(NamedTuple):
     def shape(self):
         return self.x.shape[0], self.y.shape[0]
 
+    @property
+    def cells(self):
+        """How many the tables of all pairs have."""
+        return math.prod(self.shape) * self.x.shape[1] * self.y.shape[1]
+
     def values(self):
         """(P, Q), differentiable with respect to both sets, which are on the device of the computation."""
         x = self.x.to(self.dtype)
@@ -69,12 +75,18 @@ class Task(NamedTuple):
         x, y = (torch.empty((0, *series.shape[1:]), dtype=self.dtype, device=device) for series in (self.x, self.y))
         nothing = self.part((x, None), (y, None), False)
         measure, own_x, own_y, _ = nothing._measure(x, y)
-        side = measure.side(own_x, own_y)
+        shape = measure.tile_shape(self.shape, own_x, own_y, self.is_half)
         least = 2 if device.type == "cuda" else 1  # a tile may take it less time than a block takes the host
-        times = max(least, -(-max(self.shape) // (BLOCKS_ACROSS * side)))
         bytes_of_series = max(x.shape[1], y.shape[1]) * x.shape[2] * x.element_size()
-        widest = min(WIDEST_BLOCK, MOST_BYTES // bytes_of_series)
-        return list(tiles(*self.shape, side * max(1, min(times, widest // side)), self.is_half))
+        most = max(1, MOST_BYTES // bytes_of_series)
+
+        def times(count, side):
+            """`side`, as often as a set of so many series asks for."""
+            wanted = max(least, -(-count // (BLOCKS_ACROSS * side)))
+            return min(most, side * max(1, min(wanted, WIDEST_BLOCK // side)))
+
+        height, width = (times(*each) for each in zip(self.shape, shape, strict=True))
+        return list(tiles(*self.shape, height, width, self.is_half))
 
     def identity(self, blocks, device):
         """What tells this problem, and the blocks that it is computed in, from every other, as JSON has it."""

@@ -1,6 +1,7 @@
 """All pairs of two sets as tiles: some series of x against some of y."""
 
 import functools
+import math
 from typing import NamedTuple
 
 import torch
@@ -25,22 +26,30 @@ class Tile(NamedTuple):
         rows, columns = self.shape
         return rows * (rows + 1) // 2 if self.is_triangle else rows * columns
 
+    def is_whole(self, rows, columns):
+        """Whether these are all pairs of so many series."""
+        return self.shape == (rows, columns)
+
     def index(self, device):
         """(x_index, y_index), (count,) int32: which of its own series the pairs have."""
         return _triangle(self.shape[0], device) if self.is_triangle else _rectangle(*self.shape, device)
 
-    def put(self, values, out, is_half):
-        """Write the values (count,) of the pairs to the (P, Q) `out`; is_half: on both sides of the diagonal."""
+    def table(self, values):
+        """The values (count,) of the pairs as (rows, columns); of a triangle on both sides of the diagonal."""
         if self.is_triangle:
             values = values[_square(self.shape[0], values.device)]
-        table = values.view(self.shape)
+        return values.view(self.shape)
+
+    def put(self, values, out, is_half):
+        """Write the values (count,) of the pairs to the (P, Q) `out`; is_half: on both sides of the diagonal."""
+        table = self.table(values)
         out[self.top : self.bottom, self.left : self.right].copy_(table)
         if is_half and not self.is_triangle:
             out[self.left : self.right, self.top : self.bottom].copy_(table.T)
 
     def take(self, table):
         """(count,): the entries of the (P, Q) `table` that belong to the pairs."""
-        block = table[self.top : self.bottom, self.left : self.right]
+        block = table if self.is_whole(*table.shape) else table[self.top : self.bottom, self.left : self.right]
         if not self.is_triangle:
             return block.flatten()
         return block.take(_cells(self.shape[0], table.device))
@@ -60,21 +69,32 @@ class Listed(NamedTuple):
     x_index: torch.Tensor
     y_index: torch.Tensor
 
-    top: int = 0
-    left: int = 0
-    bottom: int | None = None  # a slice to the end
-    right: int | None = None
+    def is_whole(self, _rows, _columns):
+        """The positions are those in the whole sets."""
+        return True
 
     def index(self, _device):
         return self.x_index, self.y_index
 
 
-def tiles(rows, columns, side, is_half):
-    """The tiles of at most `side` by `side` pairs, row by row; is_half: of one set with itself, from the diagonal on."""
-    for top in range(0, rows, side):
-        bottom = min(top + side, rows)
-        for left in range(top if is_half else 0, columns, side):
-            yield Tile(top, bottom, left, min(left + side, columns), is_half and left == top)
+def tile_shape(rows, columns, most, is_half):
+    """(height, width) of tiles of at most so many pairs: squares, or wider or higher where one of the sets is small.
+
+    is_half: of one set with itself, of which a tile on the diagonal has half of the pairs.
+    """
+    side = math.isqrt(most)
+    if not is_half:
+        return max(side, most // max(1, columns)), max(side, most // max(1, rows))
+    return (max(1, rows),) * 2 if rows * (rows + 1) // 2 <= most else (side, side)
+
+
+def tiles(rows, columns, height, width, is_half):
+    """The tiles of at most `height` by `width` pairs, row by row; is_half: of one set with itself, from the diagonal on, by
+    squares."""
+    for top in range(0, rows, height):
+        bottom = min(top + height, rows)
+        for left in range(top if is_half else 0, columns, width):
+            yield Tile(top, bottom, left, min(left + width, columns), is_half and left == top)
 
 
 @functools.lru_cache(maxsize=16)
