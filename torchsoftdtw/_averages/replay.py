@@ -16,7 +16,7 @@ class Replay:
 
     def __init__(self, step, is_recordable):
         """is_recordable: False, where a step may run code of the user's own."""
-        self._step, self._is_recordable = step, is_recordable and torch.cuda.get_allocator_backend() == "native"
+        self._step, self._is_recordable = step, is_recordable
         self._calls = 0
         self._graph = self._pool = self._state = None
 
@@ -40,7 +40,9 @@ class Replay:
 
     def _may_record(self, state):
         device = next(_tensors(state)).device
-        return self._is_recordable and device.type == "cuda" and not torch.cuda.is_current_stream_capturing()
+        if not self._is_recordable or device.type != "cuda":  # a PyTorch without CUDA has nothing to ask below
+            return False
+        return torch.cuda.get_allocator_backend() == "native" and not torch.cuda.is_current_stream_capturing()
 
     def _record(self, state):
         """A graph of one step, that reads the state where it is and writes the next one there."""
