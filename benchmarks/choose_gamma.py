@@ -96,7 +96,7 @@ def main():
     print(show(rows, options.gammas))
     settings = {"gammas": list(options.gammas), "sets": sets, "seeds": options.seeds, "steps": options.steps}
     device = common.resolve_device(options.device)
-    output = options.output or common.RESULTS / "choose_gamma.json"
+    output = options.output or common.RESULTS / "cpu_gamma.json"
     print(f"\nrecord: {common.write_record('gamma', device, settings, rows, output, options.commit)}")
 
 
