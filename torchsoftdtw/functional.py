@@ -38,8 +38,8 @@ def soft_dtw(
             and gets the gradients.
         y: (B, M, D), or (M, D) for one pair; likewise.
         gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
-            (1,)) or one per pair (B,). 0.1 suits series of unit variance in one dimension. The smaller, the closer to DTW; the
-            number 0 stands for hard DTW itself, `dtw`.
+            (1,)) or one per pair (B,). 0.1 suits series of unit variance and one dimension. The smaller, the closer to DTW;
+            the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, |u| - 1/2 beyond), or
             a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
