@@ -1,7 +1,8 @@
 """What people do with an elastic distance, by this package, tslearn and aeon behind one face.
 
-Series come as float64 NumPy arrays (P, L, D); `prepared` gives them the form that a library wants, outside of what is timed.
-Each library has the threads that it is made with. Answers are NumPy arrays. NotImplementedError: it has no such thing.
+Series come as float64 NumPy arrays (P, L, D); `prepared` gives them the form that a library wants, outside of what is
+timed. Each library has the threads that it is made with. Answers are NumPy arrays. NotImplementedError: it has no such
+thing.
 """
 
 from typing import NamedTuple
