@@ -18,13 +18,15 @@ namespace {
 
 #include "hard_sweep.h"
 
+#include "hard_lanes.h"
+
 }  // namespace
 
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>},
-    {forward<double>, backward<double>, hard_sweep<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw
