@@ -116,9 +116,12 @@ struct GroupPass {
 
   static bool takes(const Problem<T>& problem, bool open_ends) {
     const bool alike = !(problem.x_lengths || problem.y_lengths || problem.bandwidths || problem.warp_penalties);
-    const int64_t numbers = (problem.n + problem.m) * problem.dim * int64_t(sizeof(T)) + problem.m * int64_t(sizeof(double));
-    return alike && !open_ends && problem.cost != Cost::kMatrix && problem.batch >= 2 * kGroup && problem.extent(0).valid() &&
-           numbers * kGroup <= kMostBytes;
+    // Of several coordinates, Huber's sums are rounded in another order there.
+    const bool same_sums = problem.dim == 1 || problem.cost <= Cost::kCityblock;
+    const int64_t numbers =
+        (problem.n + problem.m) * problem.dim * int64_t(sizeof(T)) + problem.m * int64_t(sizeof(double));
+    return alike && same_sums && !open_ends && problem.cost != Cost::kMatrix && problem.batch >= 2 * kGroup &&
+           problem.extent(0).valid() && numbers * kGroup <= kMostBytes;
   }
 
   int64_t groups() const { return ceil_div(problem.batch, kGroup); }
@@ -142,7 +145,8 @@ struct GroupPass {
     bool is_finite[kGroup];
     for (int64_t lane = 0; lane < kGroup; ++lane) {
       const int64_t b = first + std::min(lane, count - 1);  // the last one again, where there are no more
-      is_finite[lane] = pack(problem.x.pair(b), problem.n, group.x + lane) & pack(problem.y.pair(b), problem.m, group.y + lane);
+      is_finite[lane] =
+          pack(problem.x.pair(b), problem.n, group.x + lane) & pack(problem.y.pair(b), problem.m, group.y + lane);
     }
     kernels(T{}).hard_group(group);
     for (int64_t lane = 0; lane < count; ++lane) {

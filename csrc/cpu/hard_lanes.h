@@ -84,7 +84,7 @@ struct HardLanes {
       const int64_t first_below = is_pair ? first_of(i + 1) : m, last_below = is_pair ? last_of(i + 1) : -1;
 
       Entries diagonal = i == 0 ? everywhere(0.0) : load_entries(row + (first - 1) * kGroup);
-      Entries left = infinite;                              // of row i
+      Entries left = infinite;                                   // of row i
       Entries left_below = infinite, diagonal_below = infinite;  // of row i + 1
       const auto upper = [&](int64_t j) SOFTDTW_LAMBDA {
         const Entries up = load_entries(row + j * kGroup);
