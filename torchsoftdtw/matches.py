@@ -128,6 +128,7 @@ def _windows(query, is_silent):
     """The same of z-normalised windows."""
     n, m = len(query.x), len(query.y)
     profile = torch.full((m,), torch.inf, dtype=torch.float64, device="cpu")
-    if n <= m:
-        profile[n - 1 :] = windows.values(query, is_silent)
+    if n > m:
+        return [], profile
+    profile[n - 1 :] = windows.values(query, is_silent)
     return greedy.windows(Smallest(profile[n - 1 :]), query.k, n), profile

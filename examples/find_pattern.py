@@ -1,0 +1,121 @@
+"""Find a motion wherever it occurs in a long recording: each time at another speed, among others that look much like it.
+
+The recording is made of real series, one behind another in random order, each played faster or slower, with the hand at
+rest for a while in between. One series more, of the training part, is the query. `subsequence_matches` finds the ranges of
+the recording, of whatever length, that are nearest to it; where they ought to be is known, so hits are counted. Windows of
+the query's own length are compared in the same way, and by their Euclidean distance.
+"""
+
+import time
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import real_series
+import torch
+from torch.nn.functional import interpolate
+
+import torchsoftdtw
+from torchsoftdtw import plot
+
+HIT, MISS, QUERY = "#6a994e", "#d1495b", "#3c7dc4"
+OVERLAP = 0.5  # of a match and an occurrence, as a share of what either covers: from here on it is a hit
+
+
+def record(series, wanted, generator):
+    """A recording (M, 1) of all series in random order, and [(start, end)] of those that are wanted."""
+    parts, occurrences, length = [], [], 0
+    for index in torch.randperm(len(series), generator=generator).tolist():
+        speed = 0.7 + 0.8 * torch.rand((), generator=generator).item()
+        played = interpolate(series[index].T[None], scale_factor=1 / speed, mode="linear", align_corners=True)[0].T
+        last = parts[-1][-1:] if parts else played[:1]
+        rest = 20 + int(60 * torch.rand((), generator=generator))
+        parts += [last + (played[:1] - last) * torch.linspace(0, 1, rest).unsqueeze(1), played]
+        length += rest + len(played)
+        if wanted[index]:
+            occurrences.append((length - len(played), length))
+    return torch.cat(parts), occurrences
+
+
+def is_hit(start, end, occurrences):
+    def share(a, b):
+        return max(0, min(end, b) - max(start, a)) / (max(end, b) - min(start, a))
+
+    return any(share(*occurrence) >= OVERLAP for occurrence in occurrences)
+
+
+def euclidean(query, recording, k):
+    """Ranges of the query's length by Euclidean distance: every one with itself alone is what no warping means."""
+    return torchsoftdtw.subsequence_matches(query, recording, k, normalize=True, bandwidth=0)
+
+
+def draw(query, recording, occurrences, matches, shown, title, path):
+    figure = plt.figure(figsize=(11, 6), layout="constrained")
+    long, cost, pair = figure.subplot_mosaic([["long", "long"], ["cost", "pair"]], width_ratios=[2, 1]).values()
+    found = list(zip(matches.start.tolist(), matches.end.tolist(), strict=True))
+    for axis in (long, cost):
+        for start, end in occurrences:
+            axis.axvspan(start, end, color=QUERY, alpha=0.13, lw=0)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_xlim(0, shown)
+    long.plot(recording[:shown, 0].cpu(), color="0.45", lw=0.9)
+    for start, end in found:
+        colour = HIT if is_hit(start, end, occurrences) else MISS
+        long.plot(range(start, end), recording[start:end, 0].cpu(), color=colour, lw=2)
+    for colour, label in ((HIT, "match"), (MISS, "match of something else")):
+        long.plot([], [], color=colour, lw=2, label=label)
+    long.fill_between([], [], color=QUERY, alpha=0.13, label="where the motion is")
+    long.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 0.98), fontsize=9)
+    long.set_title(title, fontsize=11, loc="left")
+    cost.plot(matches.profile[:shown].cpu(), color="0.25", lw=0.9)
+    cost.plot([end - 1 for _, end in found], matches.value.cpu(), "o", ms=4, color=HIT)
+    cost.set(yscale="log", xlabel="step", ylabel="DTW of the best range that ends here")
+    start, end = found[0]
+    plot.pair(query, recording[start:end], ax=pair)
+    pair.set_title("the query (x) and its best match (y)", fontsize=10, pad=18)
+    figure.savefig(path, dpi=110)
+
+
+def parse_arguments():
+    parser = real_series.parser_of(__doc__, dataset="gun_point", output="pattern.png")
+    parser.add_argument("--label", type=int, help="the class to look for; by default the first one")
+    parser.add_argument("--seed", type=int, default=0, help="of the recording")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
+    series, labels, others, other_labels = real_series.load(options.dataset)
+    label = labels.min() if options.label is None else options.label
+    own = series[torch.from_numpy(labels == label)]
+    if not len(own):
+        raise SystemExit(f"--label: {options.dataset} has the classes {sorted(set(labels.tolist()))}, not {label}")
+    query = own[torchsoftdtw.cdist(own).sum(1).argmin()].to(options.device)  # the one that is nearest to all of its class
+    recording, occurrences = record(others, other_labels == label, torch.Generator().manual_seed(options.seed))
+    recording, k = recording.to(options.device), len(occurrences)
+    print(real_series.DATASETS[options.dataset])
+    print(f"a query of {len(query)} steps of class {label}, {k} times in {len(recording)}; {options.device}\n")
+
+    ways = {
+        "DTW, ranges of any length": {"warp_penalty": 0.0},
+        "DTW, windows, z-normalised": {"normalize": True, "bandwidth": len(query) // 5},
+        "no warping, windows, z-normalised": {"normalize": True, "bandwidth": 0},
+    }
+    print(f"{'':<36}{'hits':>8}{'seconds':>10}")
+    found = {}
+    for name, way in ways.items():
+        begin = time.perf_counter()
+        found[name] = matches = torchsoftdtw.subsequence_matches(query, recording, k, profile=True, **way)
+        seconds = time.perf_counter() - begin
+        hits = sum(is_hit(*match, occurrences) for match in zip(matches.start.tolist(), matches.end.tolist(), strict=True))
+        print(f"{name:<36}{f'{hits} of {k}':>8}{seconds:>10.2f}")
+    first = next(iter(ways))
+    title = f"{options.dataset}, class {label}"
+    draw(query, recording, occurrences, found[first], min(3000, len(recording)), title, options.output)
+    print(f"\nmatches drawn in {options.output}")
+
+
+if __name__ == "__main__":
+    main()
