@@ -2,8 +2,8 @@
 
 The recording is made of real series, one behind another in random order, each played faster or slower, with the hand at
 rest for a while in between. One series more, of the training part, is the query. `subsequence_matches` finds the ranges of
-the recording, of whatever length, that are nearest to it; where the motion is is known, so hits are counted. Beside them are
-z-normalised windows of the query's own length, by DTW and, with a band of 0, by the Euclidean distance.
+the recording, of whatever length, that are nearest to it; hits are counted, since it is known where the motion is. Beside
+them are z-normalised windows of the query's own length, by DTW and, with a band of 0, by the Euclidean distance.
 """
 
 import time
@@ -48,7 +48,9 @@ def is_hit(start, end, occurrences):
 
 def busiest(matches, length):
     """The first step of a part of so many steps that has the most matches."""
-    return max(matches.start.tolist(), key=lambda first: ((matches.start >= first) & (matches.end <= first + length)).sum().item())
+    return max(
+        matches.start.tolist(), key=lambda first: ((matches.start >= first) & (matches.end <= first + length)).sum().item()
+    )
 
 
 def draw(query, recording, occurrences, matches, title, path, length=2500):

@@ -37,7 +37,7 @@ def subsequence_matches(
     warp_penalty: float = ...,
     normalize: bool = ...,
     bandwidth: int | None = ...,
-    profile: bool,
+    profile: Literal[True],
     device: torch.device | str | int | None = ...,
     progress: Literal[False] | None = ...,
 ) -> ProfiledMatches: ...
@@ -80,8 +80,8 @@ def subsequence_matches(
 
     Returns:
         Matches (start, end, value), each (k,) and sorted by value; fewer than k where no range is left. The range is
-        y[start:end]: `end` is exclusive. start and end are int64; value is float64 for float64 inputs and float32 otherwise.
-        On the device of x, or NumPy arrays where x is one. With `profile`, ProfiledMatches (start, end, value, profile):
+        y[start:end]: `end` is exclusive. start and end are int64, value is float64 for float64 inputs, else float32; on the
+        device of x, or NumPy arrays where x is one. With `profile`, ProfiledMatches (start, end, value, profile):
         profile (M,) has the value of the best of all ranges whose last vector is y[j], overlapping or not, and inf where
         there is none. There is no gradient: compute `dtw(x, y[start:end])` again where one is needed.
 
@@ -107,9 +107,8 @@ def subsequence_matches(
     columns = (*positions, torch.tensor(value, dtype=query.x.dtype, **options))
     if with_profile:
         columns = (*columns, costs_by_end.to(query.home, query.x.dtype))
-    if query.is_array:
-        columns = tuple(column.numpy() for column in columns)
-    return ProfiledMatches(*columns) if with_profile else Matches(*columns)
+    answer = (column.numpy() for column in columns) if query.is_array else columns
+    return ProfiledMatches(*answer) if with_profile else Matches(*answer)
 
 
 def _ranges(query):

@@ -34,7 +34,7 @@ struct RangesEntryPoints {
 }  // namespace softdtw
 
 // In a library's own source file: the op of a Backend under a dispatch key, CPU or CUDA.
-#define SOFTDTW_REGISTER_RANGES(key, Backend)                                                \
-  STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                          \
-    m.impl("best_ranges", TORCH_BOX(&softdtw::RangesEntryPoints<Backend>::best_ranges));     \
+#define SOFTDTW_REGISTER_RANGES(key, Backend)                                            \
+  STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                      \
+    m.impl("best_ranges", TORCH_BOX(&softdtw::RangesEntryPoints<Backend>::best_ranges)); \
   }

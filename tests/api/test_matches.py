@@ -98,7 +98,9 @@ def test_work_grows_with_what_changes(monkeypatch):
 @pytest.mark.always
 @on_devices
 @both_dtypes
-@pytest.mark.parametrize(("n", "m", "dim"), [(1, 9, 1), (33, 50, 2), (150, 40, 1), (150, 41, 3), (700, 24, 1), (1100, 19, 2)])
+@pytest.mark.parametrize(
+    ("n", "m", "dim"), [(1, 9, 1), (33, 50, 2), (150, 40, 1), (150, 41, 3), (700, 24, 1), (1100, 19, 2)]
+)
 def test_best_range_of_every_end(device, dtype, n, m, dim):
     x = torch.stack([whole_numbers(n, dim, 3, seed, dtype) for seed in (n, n + 1)]).to(device)
     y = torch.stack([whole_numbers(m, dim, 3, seed, dtype) for seed in (m, m + 7)]).to(device)
@@ -290,13 +292,23 @@ WRONG = {
     "no integer": ((X, Y, 1.0), {}, TypeError, "k: expected an integer, got float"),
     "no channel": ((X[:, 0], Y, 1), {}, ValueError, r"x: expected a series \(length, dim\), .* \(5,\); .* is x\[:, None\]"),
     "a batch": ((X, Y[None], 1), {}, ValueError, r"y: expected a series .* \(1, 30, 2\); pass one series at a time"),
-    "other vectors": ((X, Y[:, :1], 1), {}, ValueError, r"x and y: expected vectors of the same dimension, got .*\(30, 1\)"),
+    "other vectors": (
+        (X, Y[:, :1], 1),
+        {},
+        ValueError,
+        r"x and y: expected vectors of the same dimension, got .*\(30, 1\)",
+    ),
     "rows": ((X[None, :, 0], Y[None, :, 0], 1), {}, ValueError, r"\(1, 5\) and \(1, 30\); .* channel is x\[:, None\]"),
     "no vector": ((X[:0], Y, 1), {}, ValueError, r"x: expected a length from 1 to 2\^28"),
     "integers": ((X.long(), Y, 1), {}, TypeError, "x: expected dtype float64, .* got int64"),
     "a list": ((X.tolist(), Y, 1), {}, TypeError, "x: expected a torch.Tensor, got list"),
     "cost": ((X, Y, 1), {"cost": "l2"}, ValueError, "cost: expected one of .* did you mean 'euclidean'"),
-    "callable": ((X, Y, 1), {"cost": torch.cdist}, ValueError, "cost: expected a name without normalize=True, got a callable"),
+    "callable": (
+        (X, Y, 1),
+        {"cost": torch.cdist},
+        ValueError,
+        "cost: expected a name without normalize=True, got a callable",
+    ),
     "band": ((X, Y, 1), {"bandwidth": 3}, ValueError, "bandwidth: expected None without normalize=True"),
     "share": ((X, Y, 1), {"bandwidth": 0.1, "normalize": True}, TypeError, "bandwidth: expected an integer or None"),
     "penalty": ((X, Y, 1), {"warp_penalty": -1}, ValueError, "warp_penalty: expected a finite number of at least 0"),
@@ -316,7 +328,9 @@ def test_wrong_arguments_are_named(inputs, options, error, message):
 
 def test_there_is_no_gradient():
     for x, y in ((X.clone().requires_grad_(), Y), (X, Y.clone().requires_grad_())):
-        with pytest.raises(RuntimeError, match=r"subsequence_matches: a gradient is asked for, and there is none; .* x.detach"):
+        with pytest.raises(
+            RuntimeError, match=r"subsequence_matches: a gradient is asked for, and there is none; .* x.detach"
+        ):
             subsequence_matches(x, y, 1)
         with torch.no_grad():
             assert rows(subsequence_matches(x, y, 1)) == rows(subsequence_matches(X, Y, 1))

@@ -42,10 +42,12 @@ def of_call(x, y, k, cost, warp_penalty, normalize, bandwidth, device):
     if arguments.flag("normalize", normalize):
         bandwidth = None if bandwidth is None else per_pair.band_radius(bandwidth)
     elif bandwidth is not None:
-        raise ValueError("bandwidth: expected None without normalize=True, since ranges of any length have no band in common")
+        raise ValueError(
+            "bandwidth: expected None without normalize=True, since ranges of any length have no band in common"
+        )
     elif callable(cost):
         raise ValueError(
-            "cost: expected a name without normalize=True, got a callable, which would make the whole matrix of N x M costs; "
+            "cost: expected a name without normalize=True, got a callable, which would make all of the N x M costs; "
             "apply what it does to x and y first, such as a feature map, or use a name"
         )
     device = sets.device_to_compute_on(device, x)

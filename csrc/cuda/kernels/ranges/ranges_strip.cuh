@@ -54,7 +54,8 @@ class RangesSweep {
   Tile tile;
 
  public:
-  __device__ __forceinline__ RangesSweep(const Problem<T>& problem, const Extent& extent_, int64_t pair, int index, int bottom, int lane_)
+  __device__ __forceinline__
+  RangesSweep(const Problem<T>& problem, const Extent& extent_, int64_t pair, int index, int bottom, int lane_)
       : extent(extent_),
         lane(lane_),
         out_lane((last_row(extent_, bottom) % S::kStripRows) / S::kRows),
