@@ -14,7 +14,7 @@ from ..hard import values_of as hard_values_of
 from .tiles import tile_shape
 
 MOST_PAIRS = 1 << 18  # of a call: they keep a GPU busy for a millisecond or more
-MOST_BYTES = 128 << 20  # of memory that a call takes for its pairs
+MOST_BYTES = 192 << 20  # of memory that a call takes for its pairs
 CPU_PAIRS = 1 << 12
 
 
