@@ -20,7 +20,7 @@ SOURCE = pathlib.Path(__file__).with_name("prefix_scan.cu")
 LIBRARY = SOURCE.parents[1] / "build" / "prefix_scan.so"
 SHAPES = ((1, 16384), (4, 16384), (1, 65536))  # pairs, length
 GAMMAS = (1.0, 0.0)  # 0: hard DTW
-WIDTHS = (1, 2, 4, 8)  # columns a lane
+WIDTHS = {"pipelined": (1, 2, 4, 8), "row by row": (1, 4)}  # columns a lane
 LANES = {"pipelined": 32, "row by row": 256}  # that share a part of a row
 MOST_PARTS = {"pipelined": 2112, "row by row": 256}  # of a row: 16 warps for each of 132 multiprocessors
 
@@ -62,7 +62,7 @@ def algorithms(library, gamma, x, y):
     else:
         yield "dtw", None, lambda: torchsoftdtw.dtw(x, y)
     for form, lanes in LANES.items():
-        for width in WIDTHS:
+        for width in WIDTHS[form]:
             if lanes * width <= y.shape[1] <= lanes * width * MOST_PARTS[form] // len(y):
                 yield form, width, scan(library, form, width, gamma, x, y)
 

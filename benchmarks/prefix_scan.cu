@@ -15,8 +15,8 @@
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kGroup = 8;  // rows whose left neighbours a warp reads at once
-constexpr int kBlockWarps = 8;  // of row_by_row
+constexpr int kGroup = 8;         // rows whose left neighbours a warp reads at once
+constexpr int kBlockWarps = 8;    // of row_by_row
 constexpr int kMostBlocks = 256;  // of a row
 constexpr unsigned kAll = 0xffffffffu;
 
@@ -37,29 +37,29 @@ struct Hard {
   static __device__ float value(Entry a, float) { return a; }
 };
 
-// Soft-DTW: an entry is s 2^-m with a whole m; costs come in units of gamma ln 2.
+// Soft-DTW: an entry is s 2^-m with a whole m; costs come in units of gamma ln 2, and are below 2^22. Zero is what has so large
+// an m that nothing remains of it beside any other entry.
 struct Soft {
   struct __align__(8) Entry {
     float s;
     int m;
   };
-  static constexpr int kNever = 1 << 29;  // m of a zero
-
-  static __device__ Entry zero() { return {0.0f, kNever}; }
+  static __device__ Entry zero() { return {1.0f, 1 << 29}; }
   static __device__ Entry one() { return {1.0f, 0}; }
   static __device__ Entry weight(float cost) {
-    const float whole = rintf(cost);
-    return {exp2f(whole - cost), static_cast<int>(whole)};
+    constexpr float kUnitsInLastPlace = 1.5f * (1 << 23);
+    const float rounded = cost + kUnitsInLastPlace;
+    return {exp2f(rounded - kUnitsInLastPlace - cost), __float_as_int(rounded) - __float_as_int(kUnitsInLastPlace)};
   }
-  static __device__ float power(int m) { return m > 126 ? 0.0f : __int_as_float((127 - m) << 23); }  // 2^-m, m >= 0
+  static __device__ float power(int m) { return __int_as_float(max(127 - m, 0) << 23); }  // 2^-m or 0, m >= 0
   static __device__ Entry add(Entry a, Entry b) {
     const int m = min(a.m, b.m);
     return {a.s * power(a.m - m) + b.s * power(b.m - m), m};
   }
-  static __device__ Entry multiply(Entry a, Entry b) { return {a.s * b.s, min(a.m + b.m, kNever)}; }
+  static __device__ Entry multiply(Entry a, Entry b) { return {a.s * b.s, a.m + b.m}; }
   static __device__ Entry normalised(Entry a) {  // s in [1, 2)
     const int bits = __float_as_int(a.s), exponent = (bits >> 23) - 127;
-    return a.s == 0.0f ? zero() : Entry{__int_as_float(bits - (exponent << 23)), a.m - exponent};
+    return {__int_as_float(bits - (exponent << 23)), a.m - exponent};
   }
   static __device__ Entry up(Entry a, int lanes) {
     return {__shfl_up_sync(kAll, a.s, lanes), __shfl_up_sync(kAll, a.m, lanes)};
@@ -92,8 +92,8 @@ struct Map {  // x -> factor x + offset
 template <class S>
 __device__ Map<S> scan(Map<S> map, int lane, Map<S>& before) {
   for (int lanes = 1; lanes < kWarp; lanes *= 2) {
-    const Map<S> left = map.up(lanes);
-    if (lane >= lanes) map = map.after(left);
+    const Map<S> left = map.up(lanes), none = Map<S>::identity();
+    map = map.after(lane >= lanes ? left : none);
   }
   map = map.normalised();
   before = map.up(1);
@@ -241,19 +241,25 @@ int launch(Problem p, int pairs, bool by_row, void* workspace, size_t bytes, cud
 template <class S>
 int launch_width(int width, Problem p, int pairs, bool by_row, void* workspace, size_t bytes, cudaStream_t stream) {
   switch (width) {
-    case 1: return launch<S, 1>(p, pairs, by_row, workspace, bytes, stream);
-    case 2: return launch<S, 2>(p, pairs, by_row, workspace, bytes, stream);
-    case 4: return launch<S, 4>(p, pairs, by_row, workspace, bytes, stream);
-    case 8: return launch<S, 8>(p, pairs, by_row, workspace, bytes, stream);
-    default: return cudaErrorInvalidValue;
+    case 1:
+      return launch<S, 1>(p, pairs, by_row, workspace, bytes, stream);
+    case 2:
+      return launch<S, 2>(p, pairs, by_row, workspace, bytes, stream);
+    case 4:
+      return launch<S, 4>(p, pairs, by_row, workspace, bytes, stream);
+    case 8:
+      return launch<S, 8>(p, pairs, by_row, workspace, bytes, stream);
+    default:
+      return cudaErrorInvalidValue;
   }
 }
 
 }  // namespace
 
 // gamma 0: hard DTW. width: columns a lane. Values (pairs,) of x (pairs, n) against y (pairs, m), squared differences.
-extern "C" int prefix_scan(const float* x, const float* y, float* value, int pairs, int n, int m, float gamma, int width,
-                           int by_row, void* workspace, size_t bytes, void* stream) {
+extern "C" int prefix_scan(
+    const float* x, const float* y, float* value, int pairs, int n, int m, float gamma, int width, int by_row,
+    void* workspace, size_t bytes, void* stream) {
   const float unit = gamma > 0.0f ? gamma * 0.69314718f : 1.0f;
   const Problem p{x, y, n, m, 1.0f / unit, unit, value};
   const auto on = static_cast<cudaStream_t>(stream);

@@ -65,15 +65,26 @@ def banded(length):
 
 
 def costs():
+    """A line a kernel: what it takes from series, from a ready-made matrix, and with the making of one."""
+    rows = rows_of("study", part="costs")
+    sources = list(dict.fromkeys(row["source"] for row in rows))
+    header = [
+        "pairs x length",
+        "kernel",
+        *sources,
+        *(f"{source}, gradients" for source in sources),
+        "memory",
+        "with a matrix",
+    ]
     lines = []
-    for row in rows_of("study", part="costs"):
-        kernel = row["kernel"] if row["kernel"] != "auto" else f"auto: {row['forward_specialization']}"
-        figures = [seconds(row, figure) for figure in FIGURES]
-        memory = common.format_bytes(row["forward_backward_peak_bytes"])
-        lines.append((f"{row['batch']:,} x {row['length']:,}", kernel, row["source"], *figures, memory))
-    return common.markdown_table(
-        ("pairs x length", "kernel", "costs from", "forward", "forward + backward", "memory"), lines
-    )
+    for batch, length, kernel in dict.fromkeys((row["batch"], row["length"], row["kernel"]) for row in rows):
+        own = {
+            row["source"]: row for row in rows if (row["batch"], row["length"], row["kernel"]) == (batch, length, kernel)
+        }
+        times = [seconds(own[source], figure) for figure in FIGURES for source in sources]
+        memory = [common.format_bytes(own[source]["forward_backward_peak_bytes"]) for source in (sources[0], sources[-1])]
+        lines.append([f"{batch:,} x {length:,}", kernel, *times, *memory])
+    return common.markdown_table(header, lines)
 
 
 def profile():
