@@ -153,6 +153,18 @@ def test_ranges_that_are_no_numbers_are_left_out(monkeypatch, device, spoiler):
     assert found.profile.isinf().nonzero().flatten().tolist() == [0, 9, 10, 25, 39]
 
 
+@pytest.mark.parametrize("gap", [(0, 30), (20, 50), (5, 8), (60, 80)], ids=str)
+def test_gaps_longer_than_segments(monkeypatch, gap):
+    small_segments(monkeypatch)
+    x, y = whole_numbers(3, 1, 3, 1), whole_numbers(80, 1, 3, 2)
+    y[slice(*gap)] = torch.nan
+    values = oracle.range_values(costs_of(x, y))
+    for k in (1, 5, 100):
+        found = subsequence_matches(x, y, k, profile=True)
+        assert rows(found) == oracle.greedy_ranges(values, k)
+        np.testing.assert_array_equal(found.profile, by_every_end(values)[0])
+
+
 @on_devices
 def test_none_is_left(device):
     x, y = normal(4, 1), torch.full((30, 1), torch.nan, dtype=torch.float64)

@@ -38,7 +38,7 @@ class ByEnd:
             if start[known - 1] >= first + known - self.halo:
                 known += self.span
                 continue
-            begin, end = start[known - 1].item(), min(known + again, count)
+            begin, end = max(first, start[known - 1].item()), min(known + again, count)
             own = slice(first + known - begin, None)
             value[known:end], start[known:end] = (found[own] for found in self._swept(begin, first + end))
             known, again = end, 2 * again  # where ranges are that long, the next one is likely to be, too
