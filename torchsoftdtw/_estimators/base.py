@@ -131,7 +131,7 @@ def _to_check(X):
     infinity is an error that says which."""
     if not isinstance(X, torch.Tensor):
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.ndim > 1:
-            _check_finite(np.isfinite(X).reshape(len(X), -1).all(1))
+            _check_finite(np.isfinite(X).all(tuple(range(1, X.ndim))))
         return X
     if X.is_nested:
         raise ValueError("X: expected series of one length, got a nested tensor; cdist and barycenter take those")
