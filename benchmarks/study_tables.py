@@ -150,7 +150,7 @@ def plot(path):
         "pairs of length 1024": (rows_of("study", part="counts", length=1024), "batch"),
         "length of one pair": (rows_of("study", part="long"), "length"),
     }
-    figure, axes = plt.subplots(1, len(panels), figsize=(11, 3.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(panels), figsize=(11, 3.8), sharey=True, layout="constrained")
     for axis, (name, (rows, key)) in zip(axes, panels.items(), strict=True):
         for color, kernel in enumerate(KERNELS):
             own = [row for row in rows if row["kernel"] == kernel]
@@ -161,7 +161,7 @@ def plot(path):
         axis.set_xlabel(name)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("10⁹ cells a second")
-    axes[-1].legend(fontsize="x-small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize="small")
     figure.savefig(path, dpi=110)
 
 
