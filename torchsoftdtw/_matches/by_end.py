@@ -19,7 +19,7 @@ class ByEnd:
     """The least DTW of x (N, D) with a range of y (M, D) that ends with a column, in a kernel's own cost."""
 
     def __init__(self, x, y, warp_penalty, cost):
-        self.x = x.unsqueeze(0)
+        self.x = x.T.contiguous().T.unsqueeze(0)  # neighbours in time next to each other, as kernels read them
         self.y = y.T.contiguous()
         self.options = warp_penalty, cost
         self.halo = 2 * len(x)
