@@ -132,7 +132,7 @@ def barycenter(
             noise = 8 * torch.finfo(groups.series.dtype).eps
             first_size = 0.3 if cost == "sqeuclidean" else None  # paths match most vectors of an average once or twice
             tol = 1e-5 if tol is None else tol
-            found = lbfgs.minimise(evaluate, first.double(), max_iter, tol, noise, first_size, not callable(cost))
+            found = lbfgs.minimise(evaluate, first.double(), max_iter, tol, noise, first_size)
         else:
             found = torch_optimizer.minimise(evaluate, first.to(groups.series.dtype), max_iter, optimizer)
         return Barycenter(*asked.answer(*found))

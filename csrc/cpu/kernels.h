@@ -20,13 +20,15 @@ namespace {
 
 #include "hard_lanes.h"
 
+#include "ranges_sweep.h"
+
 }  // namespace
 
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>},
-    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, ranges_sweep<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, ranges_sweep<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

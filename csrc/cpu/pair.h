@@ -162,6 +162,7 @@ struct Kernels {
       const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
   void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
+  void (*ranges)(const RangesPair<T>& pair);
 };
 
 struct Isa {

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import torch
 
-from .replay import Replay
 from .steps import History, Watch
 
 MEMORY = 10  # pairs of a step and the change of the gradient along it
@@ -56,23 +55,13 @@ class Search(NamedTuple):
         )
 
 
-class State(NamedTuple):
-    now: Point
-    search: Search
-    memory: torch.Tensor  # (G, 2 m, n)
-    count: torch.Tensor  # (G, 1): of steps
-    direction: torch.Tensor  # (G, n)
-    slope: torch.Tensor  # (G, 1): along it
-    done: torch.Tensor  # (G, 1)
-
-
-def minimise(evaluate, start, max_iter, tol, noise, first_size=None, is_recordable=False):
+def minimise(evaluate, start, max_iter, tol, noise, first_size=None):
     """(places, history (steps + 1, G)): what lowers `evaluate`, of (G, L, D) places to (G,) values and (G, L, D) gradients,
     from `start` (G, L, D).
 
     A problem is done after max_iter steps, or where one lowers its value by no more than tol times its size. noise: how
     exact a value is, relative to its size. first_size: of the first step, relative to the gradient; None: what would halve
-    the value, if that were linear. is_recordable: whether `evaluate` launches kernels alone, and never waits for them.
+    the value, if that were linear.
     """
     shape = start.shape
 
@@ -80,8 +69,17 @@ def minimise(evaluate, start, max_iter, tol, noise, first_size=None, is_recordab
         value, gradient = evaluate(place.view(shape))
         return Point(place, value.unsqueeze(1), gradient.double().flatten(1))
 
-    def step(state):
-        now, search, memory, count, direction, slope, done = state
+    now = at(start.double().flatten(1))
+    memory = now.place.new_zeros((shape[0], 2 * MEMORY, now.place.shape[1]))
+    count = torch.zeros_like(now.value)
+    history, watch = History(now.value.squeeze(1), max_iter), Watch()
+    if first_size is None:
+        first_size = 0.5 * now.value.abs() / _dot(now.gradient, now.gradient)
+    direction = -first_size * now.gradient
+    slope = _dot(direction, now.gradient)
+    search = begun = Search.begin(now.value, slope)
+    done = ~(now.value.isfinite() & (slope < 0)) | (count >= max_iter)
+    while not watch.all_done(done):
         trial = at(now.place + search.size * direction)
         its_slope = _dot(trial.gradient, direction)
         most = now.value + DECREASE * search.size * slope + noise * now.value.abs()
@@ -99,28 +97,10 @@ def minimise(evaluate, start, max_iter, tol, noise, first_size=None, is_recordab
         direction = torch.where(is_step, _direction(memory, now.gradient), direction)
         further = search.after(trial.value, its_slope, too_long)
         slope = _dot(direction, now.gradient)
-        begun = Search.begin(now.value, slope)
+        begun = begun._replace(value=now.value, slope=slope)
         search = Search(*(torch.where(is_step, new, old) for new, old in zip(begun, further, strict=True)))
         done = done | (count >= max_iter) | ~(slope < 0)
-        return State(now, search, memory, count, direction, slope, done)
-
-    now = at(start.double().flatten(1))
-    memory = now.place.new_zeros((shape[0], 2 * MEMORY, now.place.shape[1]))
-    count = torch.zeros_like(now.value)
-    history, watch = History(now.value.squeeze(1), max_iter), Watch()
-    if first_size is None:
-        first_size = 0.5 * now.value.abs() / _dot(now.gradient, now.gradient)
-    direction = -first_size * now.gradient
-    slope = _dot(direction, now.gradient)
-    done = ~(now.value.isfinite() & (slope < 0)) | (count >= max_iter)
-    state = State(now, Search.begin(now.value, slope), memory, count, direction, slope, done)
-    advance = Replay(step, is_recordable)
-    try:
-        while not watch.all_done(state.done):
-            state = advance(state)
-        return state.now.place.view(shape), history.until(state.count)
-    finally:
-        advance.close()
+    return now.place.view(shape), history.until(count)
 
 
 def _remember(memory, step, change, is_step):
