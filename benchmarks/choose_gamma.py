@@ -17,7 +17,6 @@ import forecasting
 import torch
 
 import torchsoftdtw
-from torchsoftdtw.estimators import SoftDTWNearestCentroid
 
 GAMMAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 LOSSES = {"soft_dtw": torchsoftdtw.SoftDTW, "divergence": torchsoftdtw.SoftDTWDivergence}
@@ -42,11 +41,13 @@ def forecasts(gammas, seeds, steps):
 
 def centroids(gammas, sets):
     """Rows: of averages of classes, how far held-out series of a class are from its own, and whose is the nearest."""
+    from torchsoftdtw import estimators  # which need scikit-learn
+
     for name in sets:
         split = data_kinds.real_splits()[name]
         for kind in LOSSES:
             for gamma in gammas:
-                model = SoftDTWNearestCentroid(distance=kind, gamma=gamma).fit(split.train, split.train_classes)
+                model = estimators.SoftDTWNearestCentroid(distance=kind, gamma=gamma).fit(split.train, split.train_classes)
                 own = model.centroids_[split.test_classes]
                 row = {"data": name, "loss": kind, "gamma": gamma}
                 distance = torchsoftdtw.dtw(own, split.test).mean().item()
