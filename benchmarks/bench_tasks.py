@@ -245,17 +245,8 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def set_threads(count):
-    torch.set_num_threads(count)
-    try:
-        import numba
-    except ImportError:
-        return
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
-
-
 def run(options):
-    set_threads(options.threads)
+    common.set_threads(options.threads)
     warnings.filterwarnings("ignore", module="(tslearn|aeon|sklearn|joblib|numba)")
     device = common.resolve_device(options.device)
     libraries, missing = task_libraries.installed(device, options.threads)
