@@ -33,7 +33,7 @@ from task_libraries import Measure
 
 GAMMA = 0.1
 TASKS = ("all pairs", "1-NN", "nearest centroid", "k-means", "average")
-CLUSTERED = ("ItalyPowerDemand", "GunPoint", "Trace")
+CLUSTERED = ("Trace", "BasicMotions", "GunPoint")
 SEEDS = (0, 1, 2)
 CHECKED = 12  # series of each set, whose distances are compared
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-8}

@@ -10,6 +10,7 @@ def _label(row):
     """The task, and what tells its measures apart."""
     measure = row["measure"]
     with_band = ", band 10 %" if "radius" in measure else ""
+    measure = measure.replace("dtw", "DTW")
     return f"{row['task']}, {measure.split(', radius')[0].replace(', gamma', ' of gamma')}{with_band}"
 
 
@@ -72,11 +73,11 @@ def draw(record, path):
     bars(left, tasks, rivals or [OURS], times, lambda value: f"{value:.0f}x" if value >= 10 else f"{value:.1f}x")
     left.set_xscale("log")
     left.axvline(1, color=COLOURS[OURS], lw=1.5)
-    left.set_xlim(0.5, left.get_xlim()[1] * 1.6)
+    left.set_xlim(0.3, left.get_xlim()[1] * 1.6)
     left.set_title(f"time, as a multiple of that of {OURS} (float32)", fontsize=10)
     bars(right, judged, [OURS, *rivals], quality, lambda value: f"{value:.2f}")
     right.set_xlim(0, 1.1)
-    right.set_title("accuracy; for k-means adjusted Rand index", fontsize=10)
+    right.set_title("accuracy, or adjusted Rand index", fontsize=10)
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)
