@@ -14,6 +14,7 @@ import bench_hard
 import bench_kernels
 import bench_kinds
 import bench_libraries
+import bench_nearest
 import bench_shapes
 import bench_study
 import profile_kernels
@@ -57,6 +58,7 @@ def test_every_shape_that_is_measured_by_default_is_understood():
         (bench_hard, ["--shapes", "3x20x1"]),
         (bench_kernels, ["--lengths", "20", "--batch", "3", "--bands", "100", "50", "--backward"]),
         (bench_libraries, ["--shapes", "3x20x1", "--only", "none"]),
+        (bench_nearest, ["--kinds", "walks", "real:GunPoint", "--count", "12", "--length", "20", "--repeats", "1"]),
         (sweep_selection, ["--lengths", "20", "--batches", "3", "--dims", "1", "--dtypes", "float32"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
