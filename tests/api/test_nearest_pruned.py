@@ -161,8 +161,8 @@ KINDS = {"walks": (walks(300, 1, 14), True), "noise": (normal(300, N, 1, dtype=t
 def test_a_sample_decides(series, pays, monkeypatch):
     searched, search = [], pruning.search
     monkeypatch.setattr(pruning, "search", lambda *inputs: searched.append(1) or search(*inputs))
-    nearest(series, None, 1, bandwidth=2)
-    nearest(series[:150], series[150:], 1, bandwidth=2)
+    nearest(series, None, 1, bandwidth=5)
+    nearest(series[:150], series[150:], 1, bandwidth=5)
     assert len(searched) == 2 * pays
 
 

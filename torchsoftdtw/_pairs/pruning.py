@@ -13,8 +13,9 @@ from .best import Best
 from .measure import CPU_PAIRS
 from .tiles import tiles
 
-FEWEST_DIAGONALS = 1 << 20  # of all pairs' tables, which say how long these take: below, there is little to gain
+FEWEST_DIAGONALS = 1 << 21  # of all pairs' tables, which say how long these take: below, there is little to gain
 MOST_NEIGHBOURS = 1 / 8  # of the series to choose from
+FIRST = 8  # pairs of a series, or k, of which the bounds are least: their values say of most others that they are too far
 LEAST_SKIPPED = 0.2  # of the pairs of a sample, below which all values are computed
 MOST_SAMPLED = 16, 2048  # series of either set in a sample
 MOST_BOUNDS = 1 << 22  # at once
@@ -77,8 +78,9 @@ class Block:
             self.unknown &= at_x.unsqueeze(1) != at_y
 
     def begin(self, best):
-        """Takes the pairs of the least bounds, which say of most others that they are too far."""
-        least = self.bounds.masked_fill(~self.unknown, torch.inf).topk(min(self.k, len(self.at_y)), largest=False)
+        """Takes the first pairs of each row."""
+        count = min(max(self.k, FIRST), len(self.at_y))
+        least = self.bounds.masked_fill(~self.unknown, torch.inf).topk(count, largest=False)
         chosen = torch.zeros_like(self.unknown).scatter_(1, least.indices, True)
         self._take(best, *(chosen & self.is_left(best)).nonzero(as_tuple=True))
 
