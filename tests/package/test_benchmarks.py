@@ -58,7 +58,6 @@ def test_every_shape_that_is_measured_by_default_is_understood():
         (bench_hard, ["--shapes", "3x20x1"]),
         (bench_kernels, ["--lengths", "20", "--batch", "3", "--bands", "100", "50", "--backward"]),
         (bench_libraries, ["--shapes", "3x20x1", "--only", "none"]),
-        (bench_nearest, ["--kinds", "walks", "real:GunPoint", "--count", "12", "--length", "20", "--repeats", "1"]),
         (sweep_selection, ["--lengths", "20", "--batches", "3", "--dims", "1", "--dtypes", "float32"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -67,6 +66,13 @@ def test_benchmarks_take_a_kind_of_data(record_of, module, arguments):
     record = record_of(module, *arguments, "--repeats", "1", "--kind", "smoothed")
     assert record["settings"]["data"] == "smoothed"
     assert record["rows"]
+
+
+def test_bounds_are_timed_beside_all_values(record_of):
+    small = "--count", "12", "--length", "20", "--repeats", "1"
+    rows = record_of(bench_nearest, "--kinds", "walks", "real:GunPoint", *small)["rows"]
+    assert [row["shape"][0] for row in rows] == 8 * [12, 24]
+    assert all(own > 0 for row in rows for own in row["seconds"].values())
 
 
 KINDS = ["--shapes", "3x24x1", "--repeats", "1", "--kinds", "steps", "real:Heartbeats"]
