@@ -196,7 +196,7 @@ def test_tasks_are_judged_timed_and_drawn(record_of, monkeypatch, tmp_path):
     monkeypatch.setattr(task_libraries, "installed", lambda device, threads: (ours, {"tslearn": "not asked"}))
     monkeypatch.setattr(bench_tasks, "SEEDS", (0,))
     picture = tmp_path / "tasks.png"
-    only = ["--data", "ItalyPowerDemand", "200 x 96", "--rounds", "1", "--threads", "1", "--plot", str(picture)]
+    only = ["--data", "GunPoint", "200 x 96", "--rounds", "1", "--threads", "1", "--plot", str(picture)]
     rows = record_of(bench_tasks, *only)["rows"]
     assert {row["task"] for row in rows} == {"all pairs", "1-NN", "nearest centroid", "k-means"}
     assert all(row["seconds"]["median"] > 0 for row in rows)
