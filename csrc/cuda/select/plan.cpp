@@ -23,7 +23,8 @@ bool always(const Call&, int, const Device&) { return true; }
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 bool is_short(const Call& call) {
-  return call.is_univariate() && call.is_plain() && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+  return call.dim == 1 && call.cost != Cost::kMatrix && !call.has_band && call.n <= kMostShortRows &&
+         call.n + call.m <= kLongestShort;
 }
 
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,

@@ -1,0 +1,80 @@
+// The cost of two numbers, for sweeps of short pairs (kernels/linear_domain, kernels/integer_log2): of series as they are, or stretched
+// by stretch_of(scale), so that it comes in exponents of 2. A type each, by a type of core/cost_types.h:
+//
+//   cost(u)               of a difference u
+//   exponent(u, tilt)     -cost(u) - tilt, of a weight
+//   slope(u)              its derivative, but for kFactor
+//   kIsRooted             stretched by the root of scale, since it is a square; its slopes are stretched as well then
+//   kFarthest             from its origin, that a stretched number's rounding is of no account
+#pragma once
+
+#include "core/cost.h"
+#include "cuda/numbers/device_math.cuh"
+
+namespace softdtw {
+
+template <typename T>
+struct SquaredDifference {
+  using Type = SqEuclidean<DeviceMath<T>>;
+  static constexpr bool kIsRooted = true;
+  static constexpr T kFarthest = 32;
+
+  __device__ explicit SquaredDifference(T) {}
+  __device__ __forceinline__ static T cost(T u) { return u * u; }
+  __device__ __forceinline__ static T exponent(T u, T tilt) { return DeviceMath<T>::fma(-u, u, -tilt); }
+  __device__ __forceinline__ static T slope(T u) { return Type::slope(u); }
+};
+
+// Cityblock, and of one dimension euclidean.
+template <typename T>
+struct AbsoluteDifference {
+  using Type = Cityblock<DeviceMath<T>>;
+  static constexpr bool kIsRooted = false;
+  static constexpr T kFarthest = 1024;
+
+  __device__ explicit AbsoluteDifference(T) {}
+  __device__ __forceinline__ static T cost(T u) { return DeviceMath<T>::abs(u); }
+  __device__ __forceinline__ static T exponent(T u, T tilt) { return -Type::share(u, tilt); }
+  // Type::slope by the sign's bit.
+  __device__ __forceinline__ static T slope(T u) { return copysign(u != T(0) ? T(1) : T(0), u); }
+};
+
+template <typename T>
+struct HuberDifference {
+  static constexpr bool kIsRooted = true;
+  static constexpr T kFarthest = 32;
+  T corner;  // 1, stretched
+
+  __device__ explicit HuberDifference(T stretch) : corner(stretch) {}
+  __device__ __forceinline__ T cost(T u) const { return slope(u) * rest(u); }
+  __device__ __forceinline__ T exponent(T u, T tilt) const { return DeviceMath<T>::fma(-slope(u), rest(u), -tilt); }
+  __device__ __forceinline__ T slope(T u) const {
+    return DeviceMath<T>::min(DeviceMath<T>::max(u, -corner), corner);
+  }
+
+ private:
+  __device__ __forceinline__ T rest(T u) const { return DeviceMath<T>::fma(T(-0.5), slope(u), u); }
+};
+
+// What a sweep of short pairs is compiled for.
+template <template <typename> class Cost_, bool kHasPenalty_>
+struct ShortPairOptions {
+  template <typename T>
+  using Cost = Cost_<T>;
+  static constexpr bool kHasPenalty = kHasPenalty_;
+};
+using PlainOptions = ShortPairOptions<SquaredDifference, false>;
+
+// f(options) for a problem of one dimension. Only squared differences have a sweep without a penalty of its own, which is the fastest: the
+// others' take a penalty of 0.
+template <typename T, class F>
+auto with_short_pair_options(const Problem<T>& problem, F&& f) {
+  const bool has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
+  if (problem.cost == Cost::kSqEuclidean)
+    return has_penalty ? f(ShortPairOptions<SquaredDifference, true>()) : f(PlainOptions());
+  if (problem.cost == Cost::kEuclidean || problem.cost == Cost::kCityblock)
+    return f(ShortPairOptions<AbsoluteDifference, true>());
+  return f(ShortPairOptions<HuberDifference, true>());
+}
+
+}  // namespace softdtw
