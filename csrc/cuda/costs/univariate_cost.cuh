@@ -1,11 +1,14 @@
-// The cost of two numbers, for sweeps of short pairs (kernels/linear_domain, kernels/integer_log2): of series as they are, or stretched
-// by stretch_of(scale), so that it comes in exponents of 2. A type each, by a type of core/cost_types.h:
+// The cost of two numbers in exponents of 2, for sweeps of short pairs (kernels/linear_domain, kernels/integer_log2). A type each, by
+// a type of core/cost_types.h:
 //
 //   cost(u)               of a difference u
 //   exponent(u, tilt)     -cost(u) - tilt, of a weight
 //   slope(u)              its derivative, but for kFactor
-//   kIsRooted             stretched by the root of scale, since it is a square; its slopes are stretched as well then
-//   kFarthest             from its origin, that a stretched number's rounding is of no account
+//   kIsRooted             of numbers that were stretched by the root of 1 / (gamma ln 2), so that costs need no factor; slopes come
+//                         stretched, too. Stretched numbers have to be near their origin, or they are rounded by too much. Else of
+//                         numbers as they are
+//
+// Made of that root, or of the factor.
 #pragma once
 
 #include "core/cost.h"
@@ -17,7 +20,6 @@ template <typename T>
 struct SquaredDifference {
   using Type = SqEuclidean<DeviceMath<T>>;
   static constexpr bool kIsRooted = true;
-  static constexpr T kFarthest = 32;
 
   __device__ explicit SquaredDifference(T) {}
   __device__ __forceinline__ static T cost(T u) { return u * u; }
@@ -25,24 +27,22 @@ struct SquaredDifference {
   __device__ __forceinline__ static T slope(T u) { return Type::slope(u); }
 };
 
-// Cityblock, and of one dimension euclidean.
+// Cityblock, and of one dimension euclidean. Not of stretched numbers, whose difference may be rounded to 0, where the slope leaps.
 template <typename T>
 struct AbsoluteDifference {
-  using Type = Cityblock<DeviceMath<T>>;
   static constexpr bool kIsRooted = false;
-  static constexpr T kFarthest = 1024;
+  T factor;
 
-  __device__ explicit AbsoluteDifference(T) {}
-  __device__ __forceinline__ static T cost(T u) { return DeviceMath<T>::abs(u); }
-  __device__ __forceinline__ static T exponent(T u, T tilt) { return -Type::share(u, tilt); }
-  // Type::slope by the sign's bit.
+  __device__ explicit AbsoluteDifference(T factor_) : factor(factor_) {}
+  __device__ __forceinline__ T cost(T u) const { return DeviceMath<T>::abs(u) * factor; }
+  __device__ __forceinline__ T exponent(T u, T tilt) const { return -cost(u) - tilt; }
+  // As Cityblock has it, by the bit of the sign.
   __device__ __forceinline__ static T slope(T u) { return copysign(u != T(0) ? T(1) : T(0), u); }
 };
 
 template <typename T>
 struct HuberDifference {
   static constexpr bool kIsRooted = true;
-  static constexpr T kFarthest = 32;
   T corner;  // 1, stretched
 
   __device__ explicit HuberDifference(T stretch) : corner(stretch) {}

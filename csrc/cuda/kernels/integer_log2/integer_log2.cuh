@@ -195,7 +195,8 @@ struct Log2State {
   // In the layout of ShortPairLayout::bytes_of_pair.
   static constexpr int kWords = kRows + 2;
   __device__ __forceinline__ void keep(int* words, int lanes) const {
-    const Log2Words as = Log2Words::of(highest);
+    // diag may be far above the rows. Beyond the range it is of no account, as a row's m is there.
+    const Log2Words as = Log2Words::of(diag.m < kLog2Most ? fmaxf(highest, diag.m) : highest);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) words[k * lanes] = as.pack(left[k]);
     words[kRows * lanes] = as.pack(diag);

@@ -95,20 +95,20 @@ using ShortPairPenalty = std::conditional_t<
     kIsScaled, std::conditional_t<Options::kHasPenalty, LinearPenalty<T>, NoLinearPenalty<T>>,
     std::conditional_t<Options::kHasPenalty, Log2Penalty, NoLog2Penalty>>;
 
-// What numbers of a pair's series are multiplied with.
+// What a cost is made of: the root of 1 / (gamma ln 2), which stretches numbers, or the factor itself.
 template <class Cost, typename T>
-__device__ __forceinline__ T stretch_of(const Problem<T>& problem, int64_t pair) {
+__device__ __forceinline__ T factor_of_cost(const Problem<T>& problem, int64_t pair) {
   return static_cast<T>(Cost::kIsRooted ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
 }
+constexpr float kFarthestFromOrigin = 32;  // of stretched numbers
 
-// kIsScaled: numbers of the series are such that costs of their differences are exponents of 2. Otherwise they are as given, and
-// costs have to be multiplied with the factor.
+// kIsScaled: costs of differences are exponents of 2. Otherwise they have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
 struct ShortPair {
   using Numbers = LinearNumbers<T>;
   using Cost = typename Options::template Cost<T>;
   using Penalty = ShortPairPenalty<T, kIsScaled_, Options>;
-  static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_;
+  static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
@@ -130,7 +130,7 @@ struct ShortPair {
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)),
-        factor(kIsScaled ? stretch_of<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair))),
+        factor(kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair))),
         cost(kIsScaled ? factor : T(1)),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     const bool is_valid = extent.valid();
@@ -146,8 +146,8 @@ struct ShortPair {
 
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    const T origin = kIsScaled ? columns.data[0] : T(0);
-    const T stretch = kIsScaled ? factor : T(1);
+    const T origin = kIsStretched ? columns.data[0] : T(0);
+    const T stretch = kIsStretched ? factor : T(1);
     T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -176,7 +176,7 @@ struct ShortPair {
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = cost.cost(widest) * (kIsScaled ? T(1) : factor);
-    fits = wanted && is_valid && (kIsScaled ? farthest <= Cost::kFarthest : true) &&
+    fits = wanted && is_valid && (kIsStretched ? farthest <= kFarthestFromOrigin : true) &&
            penalty.fits(deepest, kIsScaled ? T(Numbers::Deep::kDeepest) : T(kDeepestUnscaled));
     __syncwarp();
   }

@@ -22,7 +22,7 @@ template <int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
 struct PairWindow {
   using Cost = typename Options::template Cost<float>;
   using Penalty = ShortPairPenalty<float, kIsScaled_, Options>;
-  static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_;
+  static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   static constexpr int kLanes = ShortPairLayout::kWindow, kStep = ShortPairLayout::kWindowStep, kPairs = kWarp / kLanes;
   static constexpr int lanes = kWarp;  // of the pair
@@ -48,7 +48,7 @@ struct PairWindow {
       : problem(problem_),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)),
-        factor(kIsScaled ? stretch_of<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair))),
+        factor(kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair))),
         cost(kIsScaled ? factor : 1.0f),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     if (!extent.valid()) extent.n = extent.m = 1;
@@ -61,7 +61,7 @@ struct PairWindow {
     lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
 
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    origin = kIsScaled ? columns.data[0] : 0;
+    origin = kIsStretched ? columns.data[0] : 0;
     float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
       const float own = scaled(rows.data[i * rows.row_stride]);
@@ -157,7 +157,7 @@ struct PairWindow {
   }
 
  private:
-  __device__ __forceinline__ float scaled(float number) const { return kIsScaled ? (number - origin) * factor : number; }
+  __device__ __forceinline__ float scaled(float number) const { return kIsStretched ? (number - origin) * factor : number; }
 };
 
 }  // namespace softdtw
