@@ -71,6 +71,24 @@ def test_penalties_gammas_and_lengths_of_every_pair(sizes, cost, dtype):
 
 
 @pytest.mark.parametrize("cost", COSTS)
+def test_gradients_in_windows(cost):
+    """Of so many pairs that backward goes where E counts; all but some have a single cell."""
+    batch, some, n, m = 1024, 6, 400, 380
+    x, y = normal(some, n, 1, seed=3).float(), (normal(some, m, 1, seed=4).cumsum(1) / 5).float()
+    gammas, penalties = torch.tensor([1.0, 0.1, 0.01] * 2).double(), torch.tensor([0.3, 0.7, 30.0, 0.0, 1e-3, 0.2]).double()
+    more = {"x": x, "y": y, "gamma": gammas, "warp_penalty": penalties}
+    given = {key: torch.cat([z, torch.ones(batch - some, *z.shape[1:], dtype=z.dtype)]) for key, z in more.items()}
+    lengths = {f"{z}_lengths": torch.tensor([size] * some + [1] * (batch - some)) for z, size in (("x", n), ("y", m))}
+    taken = statuses(x, y, cost, gammas, penalties)
+    assert taken[0] == LINEAR and taken[2] == LOG2
+    x_of_all, y_of_all = given.pop("x"), given.pop("y")
+    results = run(KERNEL, x_of_all, y_of_all, cost=cost, **{key: z.to(GPU) for key, z in given.items()}, **lengths)
+    for b in range(some):
+        gamma, penalty = gammas[b].item(), penalties[b].item()
+        assert_pair([result[b] for result in results], x[b], y[b], cost, gamma, penalty, f"pair {b}, by {taken[b]}")
+
+
+@pytest.mark.parametrize("cost", COSTS)
 def test_engines_take_penalties_within_their_ranges(cost):
     x, y = normal(len(PENALTIES), 60, 1, seed=1).float(), normal(len(PENALTIES), 60, 1, seed=2).float()
     penalties = torch.tensor(PENALTIES)
@@ -96,14 +114,14 @@ def test_a_distance_has_the_slope_of_numbers_that_hardly_differ(cost):
         assert_pair((value[0], dx[0], dy[0]), x[0], y[0], cost, gamma, 0.1, f"gamma {gamma:g}")
 
 
-@pytest.mark.parametrize("penalty", [29.3, 29.7, 30.0])
-def test_rows_of_a_lane_that_penalties_put_far_apart(penalty):
+def test_rows_of_a_lane_that_penalties_put_far_apart():
     """So that what integer log2 keeps of the row above them is farther away still, and is all that counts there."""
-    gamma, batch = 0.01, 2
-    x, y = normal(batch, 391, 1, seed=5).cumsum(1).float() / 10, normal(batch, 409, 1, seed=6).cumsum(1).float() / 10
-    assert statuses(x, y, "huber", gamma, penalty) == [LOG2] * batch
+    gamma, penalty, chosen = 0.01, 30.0, [16, 28, 58]  # of walks, those in which it is
+    x, y = (normal(60, size, 1, seed=seed).cumsum(1) for size, seed in ((391, 5), (409, 6)))
+    x, y = (((z - z.mean(1, keepdim=True)) / z.std(1, keepdim=True))[chosen].float() for z in (x, y))
+    assert statuses(x, y, "huber", gamma, penalty) == [LOG2] * len(chosen)
     results = run(KERNEL, x, y, gamma, cost="huber", warp_penalty=penalty)
-    for b in range(batch):
+    for b in range(len(chosen)):
         assert_pair([result[b] for result in results], x[b], y[b], "huber", gamma, penalty, f"pair {b}")
 
 

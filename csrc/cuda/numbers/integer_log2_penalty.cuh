@@ -9,7 +9,7 @@ namespace softdtw {
 struct NoLog2Penalty {
   __device__ explicit NoLog2Penalty(double) {}
   __device__ __forceinline__ static bool fits(float deepest, float most) { return deepest <= most; }
-  __device__ __forceinline__ static int of_step() { return 0; }
+  __device__ __forceinline__ static int without_tilt(int reference, int) { return reference; }
 };
 
 class Log2Penalty {
@@ -26,8 +26,10 @@ class Log2Penalty {
     of_cell_ = static_cast<float>(2 * (p - whole));
   }
   __device__ __forceinline__ bool fits(float deepest, float most) const { return exists && deepest + whole + 1 <= most; }
-  // What entries are multiplied with at each step to a side, in exponents of 2.
-  __device__ __forceinline__ double of_step() const { return static_cast<double>(of_cell_) / 2; }
+  // A reference, but for what entries have been multiplied with so many steps from the table's corner.
+  __device__ __forceinline__ double without_tilt(int reference, int steps) const {
+    return reference - static_cast<double>(of_cell_) / 2 * steps;
+  }
   // What a cell costs beside its cost.
   __device__ __forceinline__ float of_cell() const { return of_cell_; }
   // m of the predecessor that is best, by the bits of whole numbers in [2^23, 2^24); and so much lower as left and up pay.

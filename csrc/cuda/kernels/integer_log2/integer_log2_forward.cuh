@@ -72,7 +72,7 @@ __device__ bool log2_forward(
       if (!__any_sync(kAllLanes, pair.fits && chunk < pair.end_chunk && !is_lost)) break;
     }
   }
-  const double reference = last_reference - pair.penalty.of_step() * (pair.extent.n + pair.extent.m);
+  const auto reference = pair.penalty.without_tilt(last_reference, pair.extent.n + pair.extent.m);
   const double exponent = reference + last.m - log2(static_cast<double>(last.s));
   const bool accepted = pair.fits && has_value && last.m < kLog2Most && exponent < INFINITY &&
                         fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);

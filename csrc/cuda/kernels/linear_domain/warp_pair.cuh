@@ -113,8 +113,8 @@ struct ShortPair {
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
-  const T factor;
-  const Cost cost;
+  T factor;
+  Cost cost;
   const Penalty penalty;
   T x[kRows];
   T* line;                // y at the lane's columns: of step t at t
@@ -130,8 +130,7 @@ struct ShortPair {
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)),
-        factor(kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair))),
-        cost(kIsScaled ? factor : T(1)),
+        cost(T(1)),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     const bool is_valid = extent.valid();
     if (!is_valid) extent.n = extent.m = 1;
@@ -146,6 +145,8 @@ struct ShortPair {
 
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+    factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair));
+    cost = Cost(kIsScaled ? factor : T(1));
     const T origin = kIsStretched ? columns.data[0] : T(0);
     const T stretch = kIsStretched ? factor : T(1);
     T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;

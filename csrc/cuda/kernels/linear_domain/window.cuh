@@ -29,8 +29,8 @@ struct PairWindow {
   const Problem<float>& problem;
   const int64_t pair;
   Extent extent;
-  const float factor;
-  const Cost cost;
+  float factor;
+  Cost cost;
   const Penalty penalty;
   float x[kRows], origin, deepest;
   float* line;      // of y, with what is read ahead at either end
@@ -48,8 +48,7 @@ struct PairWindow {
       : problem(problem_),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)),
-        factor(kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair))),
-        cost(kIsScaled ? factor : 1.0f),
+        cost(1.0f),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     if (!extent.valid()) extent.n = extent.m = 1;
     written = extent.m;
@@ -62,6 +61,8 @@ struct PairWindow {
 
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     origin = kIsStretched ? columns.data[0] : 0;
+    factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair));
+    cost = Cost(kIsScaled ? factor : 1.0f);
     float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
       const float own = scaled(rows.data[i * rows.row_stride]);
