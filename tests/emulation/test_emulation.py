@@ -185,7 +185,9 @@ def test_values_and_gradients(patient_strips, name, engine, given):
             alone = run(patient_strips, engine, gamma, **options, keeps=False)
             taken = answer is not None
             assert (alone is not None) == taken, f"{what}: taken is {taken}, but not where nothing is kept for backward"
-            assert engine in EXTENDED or has_to_take(engine, pair, gamma, options["warp_penalty"]) in (taken, None), f"{what}: taken is {taken}"
+            assert engine in EXTENDED or has_to_take(engine, pair, gamma, options["warp_penalty"]) in (taken, None), (
+                f"{what}: taken is {taken}"
+            )
             if not taken:
                 continue
             value, dx, dy, alignment = answer

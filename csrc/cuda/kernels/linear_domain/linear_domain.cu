@@ -26,8 +26,7 @@ cudaError_t launch_short_pairs_backward(
     const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream) {
   return with_short_pair_options(problem, [&](auto options) {
-    return backward_of_short_pairs<decltype(options)>(
-        problem, in_linear_domain, gradient, saved, stride, statuses, stream);
+    return backward_of_short_pairs<decltype(options)>(problem, in_linear_domain, gradient, saved, stride, statuses, stream);
   });
 }
 

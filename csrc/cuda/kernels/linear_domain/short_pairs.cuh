@@ -1,5 +1,5 @@
 // The kernels of the linear domain and of integer log2, which computes what the other gives up: one warp a block, which has several
-// pairs if they are short (warp_pair.cuh). Options (univariate_cost.cuh) say of which cost they are, and whether with a penalty: a file of
+// pairs if they are short (warp_pair.cuh). Options (options/univariate_cost.cuh) say of which cost they are, and whether with a penalty: a file of
 // `instances` compiles those of each.
 #pragma once
 
@@ -79,8 +79,8 @@ cudaError_t forward_of_short_pairs(
   const ShortPairLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
-        forward_kernel<Options, T, rows()>, problem, layout, layout.pairs(), 0, stream, problem, layout, in_linear_domain, value,
-        saved, stride, statuses);
+        forward_kernel<Options, T, rows()>, problem, layout, layout.pairs(), 0, stream, problem, layout, in_linear_domain,
+        value, saved, stride, statuses);
   });
 }
 
@@ -111,14 +111,14 @@ cudaError_t backward_of_short_pairs(
   });
 }
 
-#define SOFTDTW_SHORT_PAIRS_OF(prefix, T, ...)                                                                               \
-  prefix template cudaError_t forward_of_short_pairs<__VA_ARGS__, T>(                                                        \
-      const Problem<T>&, bool, T*, char*, int64_t, PairStatus*, cudaStream_t);                                               \
-  prefix template cudaError_t backward_of_short_pairs<__VA_ARGS__, T>(                                                       \
+#define SOFTDTW_SHORT_PAIRS_OF(prefix, T, ...)                                 \
+  prefix template cudaError_t forward_of_short_pairs<__VA_ARGS__, T>(          \
+      const Problem<T>&, bool, T*, char*, int64_t, PairStatus*, cudaStream_t); \
+  prefix template cudaError_t backward_of_short_pairs<__VA_ARGS__, T>(         \
       const Problem<T>&, bool, const Gradient<T>&, const char*, int64_t, const PairStatus*, cudaStream_t);
 
-#define SOFTDTW_SHORT_PAIRS(prefix, ...)              \
-  SOFTDTW_SHORT_PAIRS_OF(prefix, float, __VA_ARGS__)  \
+#define SOFTDTW_SHORT_PAIRS(prefix, ...)             \
+  SOFTDTW_SHORT_PAIRS_OF(prefix, float, __VA_ARGS__) \
   SOFTDTW_SHORT_PAIRS_OF(prefix, double, __VA_ARGS__)
 
 }  // namespace softdtw

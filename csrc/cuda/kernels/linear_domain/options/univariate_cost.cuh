@@ -48,9 +48,7 @@ struct HuberDifference {
   __device__ explicit HuberDifference(T stretch) : corner(stretch) {}
   __device__ __forceinline__ T cost(T u) const { return slope(u) * rest(u); }
   __device__ __forceinline__ T exponent(T u, T tilt) const { return DeviceMath<T>::fma(-slope(u), rest(u), -tilt); }
-  __device__ __forceinline__ T slope(T u) const {
-    return DeviceMath<T>::min(DeviceMath<T>::max(u, -corner), corner);
-  }
+  __device__ __forceinline__ T slope(T u) const { return DeviceMath<T>::min(DeviceMath<T>::max(u, -corner), corner); }
 
  private:
   __device__ __forceinline__ T rest(T u) const { return DeviceMath<T>::fma(T(-0.5), slope(u), u); }
