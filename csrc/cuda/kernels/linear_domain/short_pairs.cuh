@@ -1,6 +1,6 @@
 // The kernels of the linear domain and of integer log2, which computes what the other gives up: one warp a block, which has several
 // pairs if they are short (warp_pair.cuh). Options (options/univariate_cost.cuh) say of which cost they are, and whether with a penalty: a file of
-// `instances` compiles those of each.
+// `options` compiles those of each.
 #pragma once
 
 #include "cuda/hardware/launch.cuh"

@@ -63,8 +63,8 @@ struct ShortPairOptions {
 };
 using PlainOptions = ShortPairOptions<SquaredDifference, false>;
 
-// f(options) for a problem of one dimension. Only squared differences have a sweep without a penalty of its own, which is the fastest: the
-// others' take a penalty of 0.
+// f(options) for a problem of short pairs (are_short_pairs in select/blocks.h). Only squared differences have a sweep of their own
+// without a penalty: the others' are no slower with one of 0.
 template <typename T, class F>
 auto with_short_pair_options(const Problem<T>& problem, F&& f) {
   const bool has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
@@ -72,6 +72,8 @@ auto with_short_pair_options(const Problem<T>& problem, F&& f) {
     return has_penalty ? f(ShortPairOptions<SquaredDifference, true>()) : f(PlainOptions());
   if (problem.cost == Cost::kEuclidean || problem.cost == Cost::kCityblock)
     return f(ShortPairOptions<AbsoluteDifference, true>());
+  static_assert(
+      std::is_same_v<std::tuple_element_t<static_cast<int>(Cost::kHuber), Costs<PlainMath<T>>>, Huber<PlainMath<T>>>);
   return f(ShortPairOptions<HuberDifference, true>());
 }
 
