@@ -110,8 +110,8 @@ enum class ShortPairKind { kLinear, kWindow, kIntegerLog2, kLog2Window };
 int window_failures = 0;
 
 // As linear_domain.cu has it, of one of the engines. T is float for integer log2 and for windows.
-template <typename T, int kRows, ShortPairKind kKind>
-bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
+template <class Options, typename T, int kRows, ShortPairKind kKind>
+bool run_short_pair_with(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
   constexpr bool kIsSteep = kKind == ShortPairKind::kIntegerLog2 || kKind == ShortPairKind::kLog2Window;
   using Table = std::conditional_t<kIsSteep, Log2Table<kRows>, LinearTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
@@ -125,10 +125,10 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   in_a_warp([&] {
     bool taken;
     if constexpr (kIsSteep)
-      taken = log2_forward<kRows>(
+      taken = log2_forward<kRows, Options>(
           problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
     else
-      taken = linear_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
+      taken = linear_forward<T, kRows, Options>(problem, layout, 0, window, pair.value, kept, stride);
     if (threadIdx.x == 0 && taken) status = kIsSteep ? PairStatus::kIntegerLog2 : PairStatus::kLinearDomain;
   });
   if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
@@ -136,7 +136,7 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
   in_a_warp([&] {
-    using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows>, LinearBackward<T, kRows>>;
+    using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows, Options>, LinearBackward<T, kRows, Options>>;
     if constexpr (kKind == ShortPairKind::kLog2Window || kKind == ShortPairKind::kWindow)
       failed = short_pair_window_backward<Engine>(problem, gradient, layout, 0, table, kept, stride, &status);
     else
@@ -144,6 +144,13 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   });
   window_failures += failed != 0;
   return true;
+}
+
+template <typename T, int kRows, ShortPairKind kKind>
+bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
+  using WithPenalty = ShortPairOptions<SquaredDifference, true>;
+  return pair.warp_penalty != 0 ? run_short_pair_with<WithPenalty, T, kRows, kKind>(problem, layout, pair)
+                                : run_short_pair_with<PlainOptions, T, kRows, kKind>(problem, layout, pair);
 }
 
 template <typename T, ShortPairKind kKind = ShortPairKind::kLinear>

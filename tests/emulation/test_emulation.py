@@ -4,7 +4,7 @@ Engine by engine, a warp at a time: what each has to take and what to give up. W
 """
 
 import ctypes
-from math import inf, log, nan, pi
+from math import ceil, inf, log, log2, nan, pi, sqrt
 
 import numpy as np
 import oracle
@@ -35,7 +35,7 @@ OF_MATRICES = ["extended_four"]
 # The linear domain's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
 # last entry and the tilt of all steps may use up of it.
 LONGEST_SHORT = 1500
-LINEAR_DEEPEST, TILT, LINEAR_RANGE = 225, 1.28125, 2000
+LINEAR_DEEPEST, LINEAR_MOST_PENALTY, TILT, LINEAR_RANGE = 225, 880, 1.28125, 2000
 # Integer log2's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
 # fits.
 LOG2_LEAST, LOG2_DEEPEST, LOG2_RANGE = 1 / 32, 2**20, 2**19
@@ -105,14 +105,14 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As is_short of select/plan.cpp, which is integer log2's too, by a pair's lanes.
+    """As are_short_pairs of select/blocks.h, which is integer log2's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
     if engine in EXTENDED:
         return True
-    if {"bandwidth", "warp_penalty"} & case.options.keys():
+    if case.options.get("bandwidth") is not None:
         return False
     if engine.endswith("in_windows") and rows <= 12 * 32:
         return False
@@ -129,18 +129,27 @@ def runs():
                     yield name, engine, given
 
 
-def has_to_take(engine, pair, gamma):
+def tilt_of(penalty):
+    """log2 of what the linear domain divides a step by, from the penalty in exponents of 2."""
+    q = 2.0**-penalty
+    return ceil((penalty + log2(q + sqrt(q * q + 1))) * 32 + 0.125) / 32 - penalty
+
+
+def has_to_take(engine, pair, gamma, warp_penalty):
     """Whether a patient level or integer log2 has to take a pair; None where it may give it up."""
-    highest = pair.costs.max() / gamma / log(2)
+    penalty = warp_penalty / gamma / log(2)
+    highest = pair.costs.max() / gamma / log(2) + penalty
     used, steps = pair.value / gamma / log(2), pair.rows + pair.columns
     if engine in LOG2:
         if abs(used) < LOG2_LEAST * steps - 1 or highest > 1.001 * LOG2_DEEPEST:
             return False
         return True if abs(used) > LOG2_LEAST * steps + 1 and highest * steps < LOG2_RANGE else None
-    used += TILT * steps
-    if used > LINEAR_RANGE + 1 or highest > 1001:
+    if penalty > LINEAR_MOST_PENALTY or highest > 1001:
         return False
-    return True if used < LINEAR_RANGE - 1 and highest < 0.999 * LINEAR_DEEPEST else None
+    used += tilt_of(penalty) * steps
+    if used > LINEAR_RANGE - penalty + 1:
+        return False
+    return True if used < LINEAR_RANGE - penalty - 2 and highest < 0.999 * LINEAR_DEEPEST else None
 
 
 def assert_alignment(alignment, pair, dtype, what):
@@ -176,7 +185,9 @@ def test_values_and_gradients(patient_strips, name, engine, given):
             alone = run(patient_strips, engine, gamma, **options, keeps=False)
             taken = answer is not None
             assert (alone is not None) == taken, f"{what}: taken is {taken}, but not where nothing is kept for backward"
-            assert engine in EXTENDED or has_to_take(engine, pair, gamma) in (taken, None), f"{what}: taken is {taken}"
+            assert engine in EXTENDED or has_to_take(engine, pair, gamma, options["warp_penalty"]) in (taken, None), (
+                f"{what}: taken is {taken}"
+            )
             if not taken:
                 continue
             value, dx, dy, alignment = answer

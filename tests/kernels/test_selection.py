@@ -122,12 +122,28 @@ def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert chosen("sm_90", 1, 200, 16).startswith("stencil")
 
 
-def test_options_keep_the_fast_formats_from_a_call():
-    assert select_kernel(200, batch=5000, specialization=True) == "stencil/linear_domain"
-    for option in ({"bandwidth": 3}, {"warp_penalty": 0.1}, {"cost": "euclidean"}, {"cost": "matrix"}):
-        assert select_kernel(200, batch=5000, specialization=True, **option) == "stencil/extended_range"
+def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
+    short = {"batch": 5000, "specialization": True}
+    for cost in ("sqeuclidean", "euclidean", "cityblock", "huber"):
+        for penalty in (0.0, 0.1):
+            for dtype in (torch.float32, torch.float64):
+                options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
+                assert select_kernel(200, **options) == "stencil/linear_domain"
+        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/extended_range"
+    for option in ({"bandwidth": 3}, {"cost": "matrix"}):
+        assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
+    assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
+    # A single pair, too: tiled has nothing as fast.
+    assert chosen("sm_90", 1, 512).startswith("tiled")
+    for option in ({"cost": "huber"}, {"options": (False, True, False)}):
+        assert chosen("sm_90", 1, 512, gradient=True, **option) == "stencil/linear_domain"
+        assert chosen("sm_90", 1, 513, gradient=True, **option).startswith("tiled")
+
+
+def test_options_keep_fast_kernels_of_long_pairs_from_a_call():
     assert select_kernel(2000, batch=2, specialization=True) == "tiled/bidirectional"
     assert select_kernel(2000, batch=2, bandwidth=0, specialization=True) == "tiled/warp_specialised"
+    assert select_kernel(2000, batch=2, warp_penalty=0.1, specialization=True) == "tiled/warp_specialised"
 
 
 def test_more_strips_mean_more_rows_a_thread():
@@ -227,7 +243,7 @@ def test_a_specialisation_can_be_asked_for(name):
     assert x.grad.isfinite().all()
     if specialization != "extended_range":
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
-            soft_dtw(x, y, kernel=name, cost="cityblock")
+            soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
             soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
     soft_dtw_alignment(x, y, kernel=kernel)

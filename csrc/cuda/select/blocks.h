@@ -29,6 +29,14 @@ constexpr int64_t kPairsGivenUpAtOnce = 1024;
 
 // Short pairs of one dimension, each by the lanes of a warp or by some of them: 8, 16 or 32, up to 16 rows a lane.
 constexpr int kMostLaneRows = 16;
+// Of longer series the sums of many pairs of unit noise leave the range.
+constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
+inline bool are_short_pairs(const Call& call) {
+  const bool has_sweeps =  // a cost of kernels/linear_domain/options
+      call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean || call.cost == Cost::kCityblock ||
+      call.cost == Cost::kHuber;
+  return call.dim == 1 && has_sweeps && !call.has_band && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+}
 constexpr int64_t kFewestWarps = 1024;  // that fill the machine: with fewer, pairs get more lanes
 inline int lanes_of_pair(int64_t batch, int64_t n) {
   int lanes = n > 16 * kMostLaneRows ? 32 : n > 8 * kMostLaneRows ? 16 : 8;

@@ -20,12 +20,6 @@ struct Candidate {
 
 bool always(const Call&, int, const Device&) { return true; }
 
-// Of longer series the sums of many pairs of unit noise leave the range.
-constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
-bool is_short(const Call& call) {
-  return call.is_univariate() && call.is_plain() && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
-}
-
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
 // more so with gradients: measured (benchmarks/results/h200_meeting.json).
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
@@ -46,9 +40,9 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
          return call.is_multivariate() && call.dim >= kStencilMultivariateDims && device.has_pipelines();
        }},
       {Specialization::kLinearDomain, "linear_domain",
-       [](const Call& call, int, const Device& device) { return is_short(call) && device.has_fast_float64(); }},
+       [](const Call& call, int, const Device& device) { return are_short_pairs(call) && device.has_fast_float64(); }},
       {Specialization::kIntegerLog2, "integer_log2",
-       [](const Call& call, int, const Device&) { return is_short(call) && !call.is_float64; }},
+       [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {

@@ -16,6 +16,12 @@
 namespace softdtw {
 
 // kFewPairs: latency is what counts.
+// Of pairs of one dimension that other kernels have left, where their costs are not squared Euclidean.
+template <class S>
+struct LeftOverTile : DenseTile<S> {
+  using DenseTile<S>::DenseTile;
+};
+
 template <class S_, class Tile_, bool kFewPairs = false>
 struct ExtendedRange {
   using S = S_;
@@ -24,7 +30,7 @@ struct ExtendedRange {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   // Where others may come first: blocks of pairs that were taken before are not launched one by one.
-  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;
+  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || std::is_same_v<Tile, LeftOverTile<S>>;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
   static constexpr int kForwardBytes = 0, kBackwardBytes = ExtendedStage<S>::kBytes;  // of a warp's shared memory
@@ -80,11 +86,14 @@ auto with_shape(int rows, F&& f) {
 }
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
-// null pointer.
-template <class S, class Launch>
-cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
-  if constexpr (sizeof(typename S::Scalar) == 4)
+// null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says.
+template <class S, bool kMayBeLeft = false, class Launch>
+cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch, bool are_left = false) {
+  if constexpr (sizeof(typename S::Scalar) == 4) {
     if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+    if constexpr (kMayBeLeft)
+      if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr));
+  }
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 

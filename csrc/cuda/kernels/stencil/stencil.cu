@@ -87,11 +87,11 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
 
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
 template <class S, class Launch>
-cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
+cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (reads_vectors(call_of(problem, false), S::kRows))
       return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4>*>(nullptr));
-  return with_tile<S>(problem, launch);
+  return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 
 // Calls f(shape, layout of what is saved).
@@ -122,7 +122,7 @@ cudaError_t forward(
           statuses, stream);
       if (error != cudaSuccess) return error;
     }
-    return with_forward_tile<S>(problem, [&](auto tile) {
+    return with_forward_tile<S>(problem, plan, [&](auto tile) {
       using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
       // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
@@ -152,14 +152,15 @@ cudaError_t backward(
             statuses, stream);
         if (error != cudaSuccess) return error;
       }
-      return with_tile<S>(problem, [&](auto tile) {
+      const auto go_back = [&](auto tile) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
             stencil_backward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kBackwardBytes,
             stream, problem, target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes),
             statuses);
-      });
+      };
+      return with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
     });
   });
 }
