@@ -6,6 +6,7 @@
 
 #include "blocks.h"
 #include "choice.h"
+#include "ring.h"
 
 namespace softdtw {
 namespace {
@@ -24,6 +25,12 @@ bool always(const Call&, int, const Device&) { return true; }
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 bool is_short(const Call& call) {
   return call.is_univariate() && call.is_plain() && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+}
+
+// With a band, which a ring of lanes holds.
+bool has_ring(const Call& call) {
+  return !call.is_float64 && call.is_univariate() && call.has_band && !call.has_penalty && call.n + call.m <= kLongestShort &&
+         ring_of(call).lanes > 0;
 }
 
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
@@ -49,6 +56,8 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) { return is_short(call) && device.has_fast_float64(); }},
       {Specialization::kIntegerLog2, "integer_log2",
        [](const Call& call, int, const Device&) { return is_short(call) && !call.is_float64; }},
+      {Specialization::kBanded, "banded",
+       [](const Call& call, int, const Device& device) { return has_ring(call) && device.has_fast_float64(); }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {
@@ -70,6 +79,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
   return kernel == Kernel::kDiagonal ? of_diagonal : kernel == Kernel::kStencil ? of_stencil : of_tiled;
 }
 
+constexpr int kSpecializations = 16;  // at most
 constexpr const char* kKernelNames[] = {"diagonal", "stencil", "tiled"};
 
 // "tiled/bidirectional" -> the kernel, and the name of its specialisation, which may be empty.
@@ -117,15 +127,15 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
 }  // namespace
 
 int Plan::code() const {
-  return 1 + static_cast<int>(kernel) + 3 * (static_cast<int>(specialization) + 8 * (rows == 4 ? 1 : 0));
+  return 1 + static_cast<int>(kernel) + 3 * (static_cast<int>(specialization) + kSpecializations * (rows == 4 ? 1 : 0));
 }
 
 std::optional<Plan> Plan::from_code(int code) {
-  const int rest = (code - 1) / 3, rows = rest / 8;
+  const int rest = (code - 1) / 3, rows = rest / kSpecializations;
   if (code < 1 || rows > 1) return {};
   Plan plan;
   plan.kernel = static_cast<Kernel>((code - 1) % 3);
-  plan.specialization = static_cast<Specialization>(rest % 8);
+  plan.specialization = static_cast<Specialization>(rest % kSpecializations);
   plan.rows = plan.forward_rows = plan.is(Specialization::kPlain) ? 0 : rows == 1 ? 4 : 2;
   return plan;
 }

@@ -1,0 +1,179 @@
+// One warp computes its pairs' gradients (banded.cuh): chunk by chunk from the last one, the entries again from their snapshot into
+// shared memory, then (3), (4) and (5) in one reversed sweep.
+#pragma once
+
+#include <climits>
+
+#include "banded_forward.cuh"
+#include "cuda/gradients/strip_gradient.cuh"
+#include "cuda/numbers/pair_status.cuh"
+
+namespace softdtw {
+
+// A chunk's entries, a lane's own. Dynamic shared memory, with the series behind it.
+template <int kRows>
+struct RingTable {
+  static constexpr int kSteps = RingLayout::groups_of_chunk(kRows) * (kRows + 1);
+  int4 words[kSteps][kRows / 4][kWarp];
+
+  __device__ __forceinline__ void store(int t, const double (&entries)[kRows]) {
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4) words[t][k / 4][threadIdx.x] = LinearNumbers<float>::pack(entries + k);
+  }
+  __device__ __forceinline__ void load(int t, double (&entries)[kRows]) const {
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4) LinearNumbers<float>::unpack(words[t][k / 4][threadIdx.x], entries + k);
+  }
+};
+
+// A lane between two columns of the reversed sweep. V and sums of what is outside the band are 0, or nobody's who asks.
+template <int kRows>
+struct RingFlow {
+  double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
+  double diag = 0;           // that of the row below them, one column to the right
+  float rows[kRows] = {};    // sums of E (x - y)
+  float column = 0;          // of the column it has just left and all rows below
+
+  // A column of `entries`. `from`: the lane of the block below; `hands_on`: whether this lane's first row has left a number of the
+  // band. `end_row`: of the pair's last cell, whose B is 1, if it is there; else -1.
+  template <bool kMayEnd, class Weight, class Pair>
+  __device__ __forceinline__ void step(
+      const Pair& pair, int from, bool hands_on, unsigned mask, LinearWeights<Weight>& weights,
+      const ColumnsAhead<float, -1>& columns, const double (&entries)[kRows], int end_row) {
+    const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
+    double down = __shfl_sync(kAllLanes, where(hands_on, right[0]), from);
+    float sum = __shfl_sync(kAllLanes, hands_on ? column : 0.0f, from);
+#pragma unroll
+    for (int k = 0; k < kRows - 1; ++k)
+      right[k] = fma(right[k + 1], kDiagonal, where(mask >> (kRows - 1 - k) & 1, right[k]));
+    right[kRows - 1] = fma(diag, kDiagonal, where(mask & 1, right[kRows - 1]));
+    diag = down;
+#pragma unroll
+    for (int k = kRows - 1; k >= 0; --k) {
+      const double weight = weights.of_row(k).get();
+      const float difference = weights.of_row(k).difference;
+      weights.start(pair, k, columns);
+      double b = right[k] + down;
+      if (kMayEnd && k == end_row) b = end;
+      right[k] = down = weight * b;
+      const float alignment = LinearNumbers<float>::product(entries[k], b);
+      rows[k] = DeviceMath<float>::fma(alignment, difference, rows[k]);
+      sum = DeviceMath<float>::fma(alignment, difference, sum);
+    }
+    column = sum;
+  }
+};
+
+// What backward leaves of a pair; null where nothing is asked for.
+struct RingGradient {
+  float *dx, *dy, scale;
+
+  template <class Pair, int kRows>
+  __device__ __forceinline__ void leave_rows(const Pair& pair, int block, const float (&sums)[kRows]) const {
+    if (dx == nullptr || block < 0) return;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k)
+      if (block * kRows + k < pair.extent.n) dx[block * kRows + k] = sums[k] * scale;
+  }
+};
+
+template <class Weight, int kRows>
+__device__ __forceinline__ void ring_backward(
+    RingPair<kRows>& pair, const RingLayout& layout, RingTable<kRows>& table, const int* kept, const RingGradient& gradient) {
+  using Numbers = LinearNumbers<float>;
+  constexpr int kGroup = kRows + 1, kGroups = RingLayout::groups_of_chunk(kRows);
+  const int chunks = (pair.most_groups + kGroups - 1) / kGroups;
+  RingFlow<kRows> flow;
+  int4 fours[kRows / 4];
+  int word = 0;
+  const auto fetch = [&](int chunk) {
+    const bool is_there = chunk > 0 && chunk * kGroups < pair.groups && kept != nullptr;
+    const int* const from = kept + (chunk - 1) * layout.words_of_chunk();
+#pragma unroll
+    for (int k = 0; k < kRows / 4; ++k)
+      fours[k] = is_there ? __ldcs(reinterpret_cast<const int4*>(from) + k * pair.lanes + pair.lane) : make_int4(0, 0, 0, 0);
+    word = is_there ? __ldcs(from + kRows * pair.lanes + pair.lane) : 0;
+  };
+  fetch(chunks - 1);
+  for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+    {
+      const int first = chunk * kGroups;
+      pair.take_rows(pair.block(first));
+      RingSweep<Weight, kRows> sweep(pair, first);
+#pragma unroll
+      for (int k = 0; k < kRows / 4; ++k) Numbers::unpack(fours[k], sweep.state.left + 4 * k);
+      sweep.state.diag = Numbers::of_word(word);
+      if (chunk > 0) fetch(chunk - 1);
+#pragma unroll 1
+      for (int i = 0; i < kGroups; ++i) {
+        if (i > 0) sweep.turn(first + i);
+        const auto leave = [&](int r) { table.store(i * kGroup + r, sweep.state.left); };
+        if (first + i == 0)
+          sweep.template group<true>(0, leave);
+        else
+          sweep.template group<false>(first + i, leave);
+      }
+    }
+#pragma unroll 1
+    for (int i = kGroups - 1; i >= 0; --i) {
+      const int group = chunk * kGroups + i, age = pair.age(group), block = pair.block(group), from = pair.neighbour(1);
+      if (i < kGroups - 1 && pair.age(group + 1) == 0) pair.take_rows(block);
+      ColumnsAhead<float, -1> columns(pair.columns(group) + kGroup - 1);
+      LinearWeights<Weight> weights(pair, columns);
+      const unsigned mask = pair.mask(age);
+      const bool ends = group == pair.groups - 1;
+      // The sums of columns are complete where the row above is outside the band, or the table.
+      const int first_place = block < 0 ? INT_MAX : block == 0 ? INT_MIN : pair.width - 1;
+      const int first_column = (pair.first_group + group) * kGroup + pair.extent.low - 1 - block;
+      const auto step_back = [&](int r, auto may_end) {
+        double entries[kRows];
+        table.load(i * kGroup + r, entries);
+        const int place = r - 1 + kGroup * age;  // of the lane's column from the first one of its block on
+        const int end_row =
+            may_end() && ends && r == pair.last_step && block == pair.last_block() ? (pair.extent.n - 1) % kRows : -1;
+        flow.template step<may_end()>(
+            pair, from, static_cast<unsigned>(place + 1) < static_cast<unsigned>(pair.width), mask >> (r + 1), weights, columns,
+            entries, end_row);
+        columns.move();
+        if (gradient.dy != nullptr && place >= first_place && place < pair.width + kRows - 1 &&
+            static_cast<unsigned>(first_column + r) < static_cast<unsigned>(pair.extent.m))
+          gradient.dy[first_column + r] = flow.column * -gradient.scale;
+      };
+      if (__any_sync(kAllLanes, ends)) {
+#pragma unroll 1
+        for (int r = kGroup - 1; r >= 0; --r) step_back(r, std::true_type());
+      } else {
+#pragma unroll(kRows <= 4 ? 5 : 3)
+        for (int r = kGroup - 1; r >= 0; --r) step_back(r, std::false_type());
+      }
+      if (age == 0 || group == 0) {
+        gradient.leave_rows(pair, block, flow.rows);
+#pragma unroll
+        for (int k = 0; k < kRows; ++k) flow.rows[k] = 0;
+      }
+    }
+  }
+}
+
+template <int kRows>
+__device__ __forceinline__ void banded_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const RingLayout& layout, int64_t first_pair, char* memory,
+    const char* saved, int64_t stride, const PairStatus* statuses) {
+  using Table = RingTable<kRows>;
+  const int64_t own = RingPair<kRows>::number(layout, first_pair);
+  const bool accepted = own < problem.batch && statuses[own] == PairStatus::kLinearDomain;
+  if (!__any_sync(kAllLanes, accepted)) return;
+  RingPair<kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
+  const RingGradient out = {
+      gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data,
+      gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data,
+      gradient_scale(problem, gradient, pair.pair) / pair.factor};
+  Table& table = *reinterpret_cast<Table*>(memory);
+  const int* const kept = accepted ? reinterpret_cast<const int*>(saved + pair.pair * stride) : nullptr;
+  if (pair.all_shallow())
+    ring_backward<ShallowWeight>(pair, layout, table, kept, out);
+  else
+    ring_backward<DeepWeight>(pair, layout, table, kept, out);
+}
+
+}  // namespace softdtw

@@ -1,0 +1,218 @@
+// Where the lanes of a pair are in its band, and what a lane knows of its pair (banded.cuh has the equations).
+#pragma once
+
+#include "cuda/costs/tile.cuh"
+#include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
+#include "cuda/select/ring.h"
+
+namespace softdtw {
+
+// How the pairs of a problem are laid out in memory.
+struct RingLayout {
+  static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
+  int lanes, rows;                  // of a pair, of a lane
+  int x_floats;                     // of a pair's shared memory: whole blocks
+  int y_floats;                     // with what lanes read before and behind the table
+  int chunks;                       // of a pair of the problem's full lengths
+
+  __host__ explicit RingLayout(const Problem<float>& problem) {
+    const Ring ring = ring_of(call_of(problem, false));
+    lanes = ring.lanes, rows = ring.rows;
+    const int n = static_cast<int>(problem.n), m = static_cast<int>(problem.m);
+    const int groups = (m - 1 + (n - 1) / rows) / (rows + 1) + 2;
+    chunks = (groups + groups_of_chunk() - 1) / groups_of_chunk();
+    x_floats = (n + rows - 1) / rows * rows;
+    y_floats = before() + chunks * groups_of_chunk() * rows + lanes + kAhead;
+  }
+  __host__ __device__ int pairs() const { return kWarp / lanes; }  // of a warp
+  // Groups of rows + 1 steps that backward rebuilds at once.
+  __host__ __device__ int groups_of_chunk() const { return groups_of_chunk(rows); }
+  __host__ __device__ static constexpr int groups_of_chunk(int rows) { return rows <= 4 ? 2 : 1; }
+  // Of y: where column 0 is.
+  __host__ __device__ int before() const { return rows + lanes + kAhead; }
+  // Of shared memory. So the pairs of a warp are in banks of their own.
+  __host__ __device__ int floats_of_pair() const { return (x_floats + y_floats + kWarp - 1) / kWarp * kWarp + lanes; }
+  // What forward keeps of a pair: what its lanes hold before every chunk but the first, whose start is known.
+  __host__ __device__ int words_of_chunk() const { return (rows + 1) * lanes; }
+  __host__ __device__ int64_t bytes_of_pair() const { return int64_t{chunks - 1} * words_of_chunk() * sizeof(int); }
+};
+
+template <int kRows_>
+struct RingPair {
+  using Numbers = LinearNumbers<float>;
+  static constexpr int kRows = kRows_, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
+  const int lanes, lane;
+  const int64_t pair;
+  Extent extent;
+  int width;                 // of the band: columns of a row
+  int first_group, entry;    // entry: the step of the first group in which a path comes to the table's first cell
+  int groups, last_step;     // of the pair; of the last group
+  int most_groups;           // of the warp's pairs
+  const float *rows, *line;  // shared memory: x, and y from its column 0 on
+  float x[kRows], factor, deepest;
+  bool fits;     // whether the pair is wanted and valid, the ring is wide enough, and costs are within what weights can hold
+  int foreseen;  // steps of the pair, if costs go on along any path as they begin
+
+  // `memory`: for the series of the warp's pairs. Pairs that are not `wanted` go along with the others.
+  __device__ RingPair(const Problem<float>& problem, const RingLayout& layout, int64_t first_pair, bool wanted, float* memory)
+      : lanes(layout.lanes),
+        lane(threadIdx.x & (layout.lanes - 1)),
+        pair(min(number(layout, first_pair), problem.batch - 1)),
+        extent(problem.extent(pair)) {
+    bool has_place = extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
+    if (!has_place) extent = {1, 1, 0, 0};
+    width = extent.high - extent.low + 1;
+    const int first_step = 1 - extent.low, end_step = extent.m - extent.low + last_block();
+    first_group = first_step / kGroup;
+    entry = first_step % kGroup;
+    groups = end_step / kGroup - first_group + 1;
+    last_step = end_step % kGroup;
+    most_groups = wanted ? groups : 0;
+#pragma unroll
+    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+      most_groups = max(most_groups, __shfl_xor_sync(kAllLanes, most_groups, distance));
+
+    float* const own = memory + threadIdx.x / layout.lanes * layout.floats_of_pair();
+    const View<const float> x_view = problem.x.pair(pair), y_view = problem.y.pair(pair);
+    const float origin = y_view.data[0];
+    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
+    float lowest, highest, y_lowest, y_highest;
+    // Rows and columns past the pair's end, or before its start, repeat its last ones, or its first: such cells hold finite
+    // numbers that no result depends on.
+    read(x_view, extent.n, 0, layout.x_floats, origin, own, lowest, highest);
+    read(y_view, extent.m, layout.before(), layout.y_floats, origin, own + layout.x_floats, y_lowest, y_highest);
+    rows = own;
+    line = own + layout.x_floats + layout.before();
+    __syncwarp();
+    float apart = 0;
+    for (int i = lane; i < extent.n - 1; i += lanes) apart += (own[i + 1] - own[i]) * (own[i + 1] - own[i]);
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      apart += __shfl_xor_sync(kAllLanes, apart, distance);
+      lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+      highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+      y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
+      y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
+    }
+    foreseen = apart > kRoughest * extent.n ? extent.n + extent.m : 0;
+    const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
+    const float widest = greater(highest - y_lowest, y_highest - lowest);
+    deepest = widest * widest;
+    fits = wanted && has_place && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+  }
+  // Which pair a lane has, or would have.
+  __device__ static int64_t number(const RingLayout& layout, int64_t first_pair) {
+    return first_pair + threadIdx.x / layout.lanes;
+  }
+  __device__ __forceinline__ int last_block() const { return (extent.n - 1) / kRows; }
+  __device__ __forceinline__ bool all_shallow() const {
+    return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
+  }
+  // How many blocks a lane's is older than the one that enters with the pair's group i; and which block it is.
+  __device__ __forceinline__ int age(int i) const { return (first_group + i - lane) & (lanes - 1); }
+  __device__ __forceinline__ int block(int i) const { return first_group + i - age(i); }
+  // y at the lane's column in step r of group i: at r of this.
+  __device__ __forceinline__ const float* columns(int i) const {
+    return line + (first_group + i) * kGroup + extent.low - 1 - block(i);
+  }
+  __device__ __forceinline__ void take_rows(int block) {
+    const int4* const from = reinterpret_cast<const int4*>(rows + min(max(block, 0), last_block()) * kRows);
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4) {
+      const int4 four = from[k / 4];
+      x[k] = __int_as_float(four.x), x[k + 1] = __int_as_float(four.y);
+      x[k + 2] = __int_as_float(four.z), x[k + 3] = __int_as_float(four.w);
+    }
+  }
+  // Which of a lane's numbers go on from column to column within the band. Of step r: bit kRows - 1 - k of the mask shifted by r
+  // for row k. Forward, the entry that row k has left comes into its next one; backward, with r + 1, the other way round.
+  __device__ __forceinline__ unsigned mask(int age) const {
+    const int end = width + kRows - 1 - kGroup * age;  // the last bit
+    const unsigned up_to = end < 0 ? 0 : end >= 31 ? ~0u : (2u << end) - 1;
+    return age == 0 ? up_to & (~0u << kGroup) : up_to;
+  }
+  __device__ __forceinline__ int neighbour(int by) const {
+    return (threadIdx.x & ~(lanes - 1)) | ((lane + by) & (lanes - 1));
+  }
+  __device__ __forceinline__ bool is_block_of_last_row(int i) const { return block(i) == last_block(); }
+  // Of all lanes of the pair.
+  __device__ __forceinline__ bool any_of_pair(bool vote) const {
+    const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
+    return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
+  }
+
+ private:
+  // A series to shared memory, `before` numbers before it, in exponents of 2 of the squares of differences.
+  __device__ __forceinline__ void read(
+      const View<const float>& view, int length, int before, int floats, float origin, float* to, float& lowest,
+      float& highest) const {
+    constexpr int kAtOnce = 16;
+    lowest = highest = 0;
+    for (int first = lane; first < floats; first += kAtOnce * lanes) {
+      float numbers[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        numbers[i] = view.data[min(max(first + i * lanes - before, 0), length - 1) * view.row_stride];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float number = (numbers[i] - origin) * factor;
+        if (first + i * lanes < floats) to[first + i * lanes] = number;
+        lowest = lesser(lowest, number);
+        highest = greater(highest, number);
+      }
+    }
+  }
+};
+
+// The upper word of a number in place of `keep`, or 0: what is left is below 2^-1042.
+__device__ __forceinline__ double where(bool keep, double a) {
+  return __hiloint2double(keep ? __double2hiint(a) : 0, __double2loint(a));
+}
+
+// A lane between two columns.
+template <int kRows>
+struct RingState {
+  using Numbers = LinearNumbers<float>;
+  double left[kRows];  // its rows at the column it has just left; those below the band hold what nobody asks for
+  double diag;         // the row above them, one column before
+
+  __device__ __forceinline__ void start() {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) left[k] = 0;
+    diag = 0;
+  }
+  // No later entry exceeds the largest of these.
+  __device__ __forceinline__ int highest_exponent() const {
+    int highest = __double2hiint(diag);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) highest = max(highest, __double2hiint(left[k]));
+    return (highest >> 20) - kBias;
+  }
+  // `from`: the lane of the block above; `has_above`: whether it is that block's. `mask`: of RingPair, shifted.
+  template <class Weight, class Pair>
+  __device__ __forceinline__ void step(
+      const Pair& pair, int from, bool has_above, unsigned mask, LinearWeights<Weight>& weights,
+      const ColumnsAhead<float, 1>& columns) {
+    double up = where(has_above, __shfl_sync(kAllLanes, left[kRows - 1], from));
+#pragma unroll
+    for (int k = kRows - 1; k > 0; --k) left[k] = fma(left[k - 1], kDiagonal, where(mask >> (kRows - 1 - k) & 1, left[k]));
+    left[0] = fma(diag, kDiagonal, where(mask >> (kRows - 1) & 1, left[0]));
+    diag = up;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const double weight = weights.of_row(k).get();
+      weights.start(pair, k, columns);
+      left[k] = up = fma(weight, up, weight * left[k]);
+    }
+  }
+  // Four words of a lane at a time, and the last one.
+  __device__ __forceinline__ void keep(int* words, int lanes, int lane) const {
+    int4* const fours = reinterpret_cast<int4*>(words);
+#pragma unroll
+    for (int k = 0; k < kRows; k += 4)
+      fours[k / 4 * lanes + lane] = make_int4(
+          Numbers::word(left[k]), Numbers::word(left[k + 1]), Numbers::word(left[k + 2]), Numbers::word(left[k + 3]));
+    words[kRows * lanes + lane] = Numbers::word(diag);
+  }
+};
+
+}  // namespace softdtw
