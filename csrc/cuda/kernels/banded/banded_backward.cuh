@@ -26,7 +26,7 @@ struct RingTable {
   }
 };
 
-// A lane between two columns of the reversed sweep. V and sums of what is outside the band are 0, or nobody's who asks.
+// A lane between two columns of the reversed sweep. V is 0 outside the band.
 template <int kRows>
 struct RingFlow {
   double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
@@ -34,28 +34,27 @@ struct RingFlow {
   float rows[kRows] = {};    // sums of E (x - y)
   float column = 0;          // of the column it has just left and all rows below
 
-  // A column of `entries`. `from`: the lane of the block below; `hands_on`: whether this lane's first row has left a number of the
-  // band. `end_row`: of the pair's last cell, whose B is 1, if it is there; else -1.
+  // A column of `entries`. `from`: the lane of the block below; `mask`: of RingPair, shifted, `mask_before`: for the column before.
+  // `end_row`: of the pair's last cell, whose B is 1, if it is there; else -1.
   template <bool kMayEnd, class Weight, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, int from, bool hands_on, unsigned mask, LinearWeights<Weight>& weights,
+      const Pair& pair, int from, unsigned mask, unsigned mask_before, LinearWeights<Weight>& weights,
       const ColumnsAhead<float, -1>& columns, const double (&entries)[kRows], int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
-    double down = __shfl_sync(kAllLanes, where(hands_on, right[0]), from);
-    float sum = __shfl_sync(kAllLanes, hands_on ? column : 0.0f, from);
-#pragma unroll
-    for (int k = 0; k < kRows - 1; ++k)
-      right[k] = fma(right[k + 1], kDiagonal, where(mask >> (kRows - 1 - k) & 1, right[k]));
-    right[kRows - 1] = fma(diag, kDiagonal, where(mask & 1, right[kRows - 1]));
+    double down = __shfl_sync(kAllLanes, right[0], from);
+    // Of a column that the first row has in the band, and else of one that the lane above has nothing of.
+    float sum = __shfl_sync(kAllLanes, Pair::is_inside(mask_before, 0) ? column : 0.0f, from);
+    double lower_right = diag;
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
       const double weight = weights.of_row(k).get();
       const float difference = weights.of_row(k).difference;
       weights.start(pair, k, columns);
-      double b = right[k] + down;
+      double b = fma(lower_right, kDiagonal, right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
-      right[k] = down = weight * b;
+      lower_right = right[k];
+      right[k] = down = Pair::of_band(mask, k, weight * b);
       const float alignment = LinearNumbers<float>::product(entries[k], b);
       rows[k] = DeviceMath<float>::fma(alignment, difference, rows[k]);
       sum = DeviceMath<float>::fma(alignment, difference, sum);
@@ -131,9 +130,7 @@ __device__ __forceinline__ void ring_backward(
         const int place = r - 1 + kGroup * age;  // of the lane's column from the first one of its block on
         const int end_row =
             may_end() && ends && r == pair.last_step && block == pair.last_block() ? (pair.extent.n - 1) % kRows : -1;
-        flow.template step<may_end()>(
-            pair, from, static_cast<unsigned>(place + 1) < static_cast<unsigned>(pair.width), mask >> (r + 1), weights, columns,
-            entries, end_row);
+        flow.template step<may_end()>(pair, from, mask >> r, mask >> (r + 1), weights, columns, entries, end_row);
         columns.move();
         if (gradient.dy != nullptr && place >= first_place && place < pair.width + kRows - 1 &&
             static_cast<unsigned>(first_column + r) < static_cast<unsigned>(pair.extent.m))

@@ -40,12 +40,11 @@ struct RingSweep {
   template <bool kMayStart, class Leave>
   __device__ __forceinline__ void group(int i, Leave&& leave) {
     const int age = pair.age(i), from = pair.neighbour(-1);
-    const bool has_above = age != pair.lanes - 1;
     unsigned mask = pair.mask(age);
     const int entry = kMayStart && i == 0 && pair.block(i) == 0 ? pair.entry : -1;
     const auto step = [&](int r) {
       if (kMayStart && r == entry) state.diag = power_of_two(kTop);
-      state.template step<Weight>(pair, from, has_above, mask, weights, columns);
+      state.template step<Weight>(pair, from, mask, weights, columns);
       columns.move();
       mask >>= 1;
       leave(r);

@@ -123,12 +123,18 @@ struct RingPair {
       x[k + 2] = __int_as_float(four.z), x[k + 3] = __int_as_float(four.w);
     }
   }
-  // Which of a lane's numbers go on from column to column within the band. Of step r: bit kRows - 1 - k of the mask shifted by r
-  // for row k. Forward, the entry that row k has left comes into its next one; backward, with r + 1, the other way round.
+  // Which of a lane's cells are in the band: in step r of its group, bit kRows - 1 - k of the mask shifted by r for row k.
   __device__ __forceinline__ unsigned mask(int age) const {
     const int end = width + kRows - 1 - kGroup * age;  // the last bit
     const unsigned up_to = end < 0 ? 0 : end >= 31 ? ~0u : (2u << end) - 1;
-    return age == 0 ? up_to & (~0u << kGroup) : up_to;
+    return age == 0 ? up_to & (~0u << kRows) : up_to;
+  }
+  // Not 0 if it is.
+  __device__ __forceinline__ static unsigned is_inside(unsigned mask, int k) { return mask & 1u << (kRows - 1 - k); }
+  // The entry of row k, or nearly 0 outside the band: without its upper word, less than 2^-1042. To choose between both words
+  // would be one instruction more.
+  __device__ __forceinline__ static double of_band(unsigned mask, int k, double entry) {
+    return ptx::with_upper_word_where(is_inside(mask, k), entry);
   }
   __device__ __forceinline__ int neighbour(int by) const {
     return (threadIdx.x & ~(lanes - 1)) | ((lane + by) & (lanes - 1));
@@ -163,16 +169,11 @@ struct RingPair {
   }
 };
 
-// The upper word of a number in place of `keep`, or 0: what is left is below 2^-1042.
-__device__ __forceinline__ double where(bool keep, double a) {
-  return __hiloint2double(keep ? __double2hiint(a) : 0, __double2loint(a));
-}
-
 // A lane between two columns.
 template <int kRows>
 struct RingState {
   using Numbers = LinearNumbers<float>;
-  double left[kRows];  // its rows at the column it has just left; those below the band hold what nobody asks for
+  double left[kRows];  // its rows at the column it has just left; 0 outside the band
   double diag;         // the row above them, one column before
 
   __device__ __forceinline__ void start() {
@@ -187,21 +188,20 @@ struct RingState {
     for (int k = 0; k < kRows; ++k) highest = max(highest, __double2hiint(left[k]));
     return (highest >> 20) - kBias;
   }
-  // `from`: the lane of the block above; `has_above`: whether it is that block's. `mask`: of RingPair, shifted.
+  // `from`: the lane of the block above. `mask`: of RingPair, shifted.
   template <class Weight, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, int from, bool has_above, unsigned mask, LinearWeights<Weight>& weights,
-      const ColumnsAhead<float, 1>& columns) {
-    double up = where(has_above, __shfl_sync(kAllLanes, left[kRows - 1], from));
-#pragma unroll
-    for (int k = kRows - 1; k > 0; --k) left[k] = fma(left[k - 1], kDiagonal, where(mask >> (kRows - 1 - k) & 1, left[k]));
-    left[0] = fma(diag, kDiagonal, where(mask >> (kRows - 1) & 1, left[0]));
+      const Pair& pair, int from, unsigned mask, LinearWeights<Weight>& weights, const ColumnsAhead<float, 1>& columns) {
+    double up = __shfl_sync(kAllLanes, left[kRows - 1], from);
+    double upper_left = diag;
     diag = up;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const double weight = weights.of_row(k).get();
       weights.start(pair, k, columns);
-      left[k] = up = fma(weight, up, weight * left[k]);
+      const double others = weight * fma(upper_left, kDiagonal, left[k]);
+      upper_left = left[k];
+      left[k] = up = Pair::of_band(mask, k, fma(weight, up, others));
     }
   }
   // Four words of a lane at a time, and the last one.
