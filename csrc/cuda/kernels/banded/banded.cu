@@ -17,7 +17,7 @@
 // A selection replaces the upper word of a float64 alone. What is left, 2^-1042, comes in at some 3 n places of a pair: 2^-1030
 // against a last entry of 2^-1000 or more, and times B or A of at most 2^1000 less than 2^-30 of E.
 //
-// forward -> banded_forward.cuh, backward -> banded_backward.cuh, both by ring.cuh, select/ring.h has the choice of K and L.
+// forward -> banded_forward.cuh, backward -> banded_backward.cuh, both by ring.cuh, select/blocks.h has the choice of K and L.
 #include "banded.h"
 
 #include "banded_backward.cuh"
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kWarp, 16) banded_forward_kernel(
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kWarp, 12) banded_backward_kernel(
+__global__ void __launch_bounds__(kWarp, 16) banded_backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ RingLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
   banded_backward<kRows>(
@@ -62,10 +62,7 @@ template <class Kernel, class... Arguments>
 cudaError_t launch(
     Kernel kernel, const Problem<float>& problem, const RingLayout& layout, size_t bytes, cudaStream_t stream,
     const Arguments&... arguments) {
-  const int pairs = layout.pairs();
-  return launch_kernel(
-      kernel, (problem.batch + pairs - 1) / pairs, kWarp, bytes + pairs * layout.floats_of_pair() * sizeof(float), stream,
-      arguments...);
+  return launch_kernel(kernel, ceil_div(problem.batch, layout.pairs()), kWarp, bytes, stream, arguments...);
 }
 
 }  // namespace
@@ -77,7 +74,8 @@ cudaError_t launch_banded_forward(
   const RingLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
-        banded_forward_kernel<rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, statuses);
+        banded_forward_kernel<rows()>, problem, layout, layout.pairs() * layout.floats_of_pair() * sizeof(float), stream,
+        problem, layout, value, saved, stride, statuses);
   });
 }
 

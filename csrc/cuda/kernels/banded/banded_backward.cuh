@@ -2,15 +2,13 @@
 // shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
-#include <climits>
-
 #include "banded_forward.cuh"
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/numbers/pair_status.cuh"
 
 namespace softdtw {
 
-// A chunk's entries, a lane's own. Dynamic shared memory, with the series behind it.
+// A chunk's entries, a lane's own. Dynamic shared memory.
 template <int kRows>
 struct RingTable {
   static constexpr int kSteps = RingLayout::groups_of_chunk(kRows) * (kRows + 1);
@@ -116,27 +114,29 @@ __device__ __forceinline__ void ring_backward(
 #pragma unroll 1
     for (int i = kGroups - 1; i >= 0; --i) {
       const int group = chunk * kGroups + i, age = pair.age(group), block = pair.block(group), from = pair.neighbour(1);
-      if (i < kGroups - 1 && pair.age(group + 1) == 0) pair.take_rows(block);
+      if (i < kGroups - 1) pair.take_rows(block);
       ColumnsAhead<float, -1> columns(pair.columns(group) + kGroup - 1);
       LinearWeights<Weight> weights(pair, columns);
       const unsigned mask = pair.mask(age);
       const bool ends = group == pair.groups - 1;
-      // The sums of columns are complete where the row above is outside the band, or the table.
-      const int first_place = block < 0 ? INT_MAX : block == 0 ? INT_MIN : pair.width - 1;
+      // The sum of a column is complete where the row above is outside the band, or the table: in the steps from `first_left` to
+      // `last_left`. s = r - 1 + kGroup age.
       const int first_column = (pair.first_group + group) * kGroup + pair.extent.low - 1 - block;
+      const int first_left = max(block > 0 ? pair.width - kGroup * age : 0, -first_column);
+      const int last_left =
+          block < 0 || gradient.dy == nullptr ? -1 : min(pair.width + kRows - 1 - kGroup * age, pair.extent.m - 1 - first_column);
+      const unsigned steps_left = max(last_left - first_left + 1, 0);
+      float* const dy = gradient.dy + first_column;
       const auto step_back = [&](int r, auto may_end) {
         double entries[kRows];
         table.load(i * kGroup + r, entries);
-        const int place = r - 1 + kGroup * age;  // of the lane's column from the first one of its block on
         const int end_row =
             may_end() && ends && r == pair.last_step && block == pair.last_block() ? (pair.extent.n - 1) % kRows : -1;
         flow.template step<may_end()>(pair, from, mask >> r, mask >> (r + 1), weights, columns, entries, end_row);
         columns.move();
-        if (gradient.dy != nullptr && place >= first_place && place < pair.width + kRows - 1 &&
-            static_cast<unsigned>(first_column + r) < static_cast<unsigned>(pair.extent.m))
-          gradient.dy[first_column + r] = flow.column * -gradient.scale;
+        if (static_cast<unsigned>(r - first_left) < steps_left) dy[r] = flow.column * -gradient.scale;
       };
-      if (__any_sync(kAllLanes, ends)) {
+      if (group >= pair.fewest_groups - 1 && __any_sync(kAllLanes, ends)) {
 #pragma unroll 1
         for (int r = kGroup - 1; r >= 0; --r) step_back(r, std::true_type());
       } else {
@@ -160,13 +160,18 @@ __device__ __forceinline__ void banded_backward(
   const int64_t own = RingPair<kRows>::number(layout, first_pair);
   const bool accepted = own < problem.batch && statuses[own] == PairStatus::kLinearDomain;
   if (!__any_sync(kAllLanes, accepted)) return;
-  RingPair<kRows> pair(problem, layout, first_pair, accepted, reinterpret_cast<float*>(memory + sizeof(Table)));
+  RingPair<kRows> pair(problem, layout, first_pair, accepted);
+  // A lane without a pair reads what another one's has.
+  const unsigned lanes_of_pairs = __ballot_sync(kAllLanes, accepted);
+  const int64_t readable = __shfl_sync(kAllLanes, pair.pair, __ffs(lanes_of_pairs) - 1);
+  const char* const of_pair = saved + (accepted ? pair.pair : readable) * stride;
+  pair.find_kept_series(layout, reinterpret_cast<const float*>(of_pair));
   const RingGradient out = {
       gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data,
       gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data,
       gradient_scale(problem, gradient, pair.pair) / pair.factor};
   Table& table = *reinterpret_cast<Table*>(memory);
-  const int* const kept = accepted ? reinterpret_cast<const int*>(saved + pair.pair * stride) : nullptr;
+  const int* const kept = accepted ? reinterpret_cast<const int*>(of_pair) + layout.words_of_series() : nullptr;
   if (pair.all_shallow())
     ring_backward<ShallowWeight>(pair, layout, table, kept, out);
   else

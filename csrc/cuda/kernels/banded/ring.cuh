@@ -3,7 +3,7 @@
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
-#include "cuda/select/ring.h"
+#include "cuda/select/blocks.h"
 
 namespace softdtw {
 
@@ -11,8 +11,8 @@ namespace softdtw {
 struct RingLayout {
   static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
   int lanes, rows;                  // of a pair, of a lane
-  int x_floats;                     // of a pair's shared memory: whole blocks
-  int y_floats;                     // with what lanes read before and behind the table
+  int x_floats;                     // of a pair's x: whole blocks
+  int y_floats;                     // of y, with what lanes read before and behind the table
   int chunks;                       // of a pair of the problem's full lengths
 
   __host__ explicit RingLayout(const Problem<float>& problem) {
@@ -22,7 +22,7 @@ struct RingLayout {
     const int groups = (m - 1 + (n - 1) / rows) / (rows + 1) + 2;
     chunks = (groups + groups_of_chunk() - 1) / groups_of_chunk();
     x_floats = (n + rows - 1) / rows * rows;
-    y_floats = before() + chunks * groups_of_chunk() * rows + lanes + kAhead;
+    y_floats = (before() + chunks * groups_of_chunk() * rows + lanes + kAhead + 3) / 4 * 4;
   }
   __host__ __device__ int pairs() const { return kWarp / lanes; }  // of a warp
   // Groups of rows + 1 steps that backward rebuilds at once.
@@ -32,9 +32,13 @@ struct RingLayout {
   __host__ __device__ int before() const { return rows + lanes + kAhead; }
   // Of shared memory. So the pairs of a warp are in banks of their own.
   __host__ __device__ int floats_of_pair() const { return (x_floats + y_floats + kWarp - 1) / kWarp * kWarp + lanes; }
-  // What forward keeps of a pair: what its lanes hold before every chunk but the first, whose start is known.
+  // What forward keeps of a pair: x and y as the sweep reads them, and the largest exponent of a cost; then what the lanes hold before
+  // every chunk but the first, whose start is known.
+  __host__ __device__ int words_of_series() const { return x_floats + y_floats + 4; }
   __host__ __device__ int words_of_chunk() const { return (rows + 1) * lanes; }
-  __host__ __device__ int64_t bytes_of_pair() const { return int64_t{chunks - 1} * words_of_chunk() * sizeof(int); }
+  __host__ __device__ int64_t bytes_of_pair() const {
+    return (words_of_series() + int64_t{chunks - 1} * words_of_chunk()) * sizeof(int);
+  }
 };
 
 template <int kRows_>
@@ -47,20 +51,20 @@ struct RingPair {
   int width;                 // of the band: columns of a row
   int first_group, entry;    // entry: the step of the first group in which a path comes to the table's first cell
   int groups, last_step;     // of the pair; of the last group
-  int most_groups;           // of the warp's pairs
-  const float *rows, *line;  // shared memory: x, and y from its column 0 on
+  int most_groups, fewest_groups;  // of the warp's pairs
+  const float *rows, *line;  // x, and y from its column 0 on
   float x[kRows], factor, deepest;
-  bool fits;     // whether the pair is wanted and valid, the ring is wide enough, and costs are within what weights can hold
-  int foreseen;  // steps of the pair, if costs go on along any path as they begin
+  bool fits;     // whether the pair is wanted and valid, its ring wide enough, and its costs within what weights can hold
+  int foreseen;  // groups of the pair, if costs go on along any path as they begin
 
-  // `memory`: for the series of the warp's pairs. Pairs that are not `wanted` go along with the others.
-  __device__ RingPair(const Problem<float>& problem, const RingLayout& layout, int64_t first_pair, bool wanted, float* memory)
+  // Pairs that are not `wanted` go along with the others.
+  __device__ RingPair(const Problem<float>& problem, const RingLayout& layout, int64_t first_pair, bool wanted)
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)) {
-    bool has_place = extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
-    if (!has_place) extent = {1, 1, 0, 0};
+    fits = wanted && extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
+    if (!fits) extent = {1, 1, 0, 0};
     width = extent.high - extent.low + 1;
     const int first_step = 1 - extent.low, end_step = extent.m - extent.low + last_block();
     first_group = first_step / kGroup;
@@ -68,21 +72,27 @@ struct RingPair {
     groups = end_step / kGroup - first_group + 1;
     last_step = end_step % kGroup;
     most_groups = wanted ? groups : 0;
+    fewest_groups = groups;
 #pragma unroll
-    for (int distance = kWarp / 2; distance > 0; distance /= 2)
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
       most_groups = max(most_groups, __shfl_xor_sync(kAllLanes, most_groups, distance));
-
-    float* const own = memory + threadIdx.x / layout.lanes * layout.floats_of_pair();
+      fewest_groups = min(fewest_groups, __shfl_xor_sync(kAllLanes, fewest_groups, distance));
+    }
+    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
+  }
+  // Forward: the series from where they are, to shared memory for the warp's pairs, and to what is kept, if it is.
+  __device__ __forceinline__ void read_series(
+      const Problem<float>& problem, const RingLayout& layout, float* memory, float* kept) {
+    float* const own = memory + threadIdx.x / lanes * layout.floats_of_pair();
     const View<const float> x_view = problem.x.pair(pair), y_view = problem.y.pair(pair);
     const float origin = y_view.data[0];
-    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
     float lowest, highest, y_lowest, y_highest;
     // Rows and columns past the pair's end, or before its start, repeat its last ones, or its first: such cells hold finite
     // numbers that no result depends on.
-    read(x_view, extent.n, 0, layout.x_floats, origin, own, lowest, highest);
-    read(y_view, extent.m, layout.before(), layout.y_floats, origin, own + layout.x_floats, y_lowest, y_highest);
-    rows = own;
-    line = own + layout.x_floats + layout.before();
+    read(x_view, extent.n, 0, layout.x_floats, origin, own, kept, lowest, highest);
+    read(
+        y_view, extent.m, layout.before(), layout.y_floats, origin, own + layout.x_floats,
+        kept == nullptr ? nullptr : kept + layout.x_floats, y_lowest, y_highest);
     __syncwarp();
     float apart = 0;
     for (int i = lane; i < extent.n - 1; i += lanes) apart += (own[i + 1] - own[i]) * (own[i + 1] - own[i]);
@@ -93,11 +103,18 @@ struct RingPair {
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    foreseen = apart > kRoughest * extent.n ? extent.n + extent.m : 0;
+    foreseen = apart > kRoughest * extent.n ? groups : 0;
     const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const float widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = widest * widest;
-    fits = wanted && has_place && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+    fits = fits && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+    if (kept != nullptr && lane == 0) kept[layout.x_floats + layout.y_floats] = deepest;
+    find_series(layout, own);
+  }
+  // Backward: as they have been kept.
+  __device__ __forceinline__ void find_kept_series(const RingLayout& layout, const float* kept) {
+    deepest = kept[layout.x_floats + layout.y_floats];
+    find_series(layout, kept);
   }
   // Which pair a lane has, or would have.
   __device__ static int64_t number(const RingLayout& layout, int64_t first_pair) {
@@ -147,9 +164,13 @@ struct RingPair {
   }
 
  private:
-  // A series to shared memory, `before` numbers before it, in exponents of 2 of the squares of differences.
+  __device__ __forceinline__ void find_series(const RingLayout& layout, const float* own) {
+    rows = own;
+    line = own + layout.x_floats + layout.before();
+  }
+  // A series, `before` numbers before it, in exponents of 2 of the squares of differences.
   __device__ __forceinline__ void read(
-      const View<const float>& view, int length, int before, int floats, float origin, float* to, float& lowest,
+      const View<const float>& view, int length, int before, int floats, float origin, float* to, float* kept, float& lowest,
       float& highest) const {
     constexpr int kAtOnce = 16;
     lowest = highest = 0;
@@ -160,8 +181,10 @@ struct RingPair {
         numbers[i] = view.data[min(max(first + i * lanes - before, 0), length - 1) * view.row_stride];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
+        const int place = first + i * lanes;
         const float number = (numbers[i] - origin) * factor;
-        if (first + i * lanes < floats) to[first + i * lanes] = number;
+        if (place < floats) to[place] = number;
+        if (place < floats && kept != nullptr) kept[place] = number;
         lowest = lesser(lowest, number);
         highest = greater(highest, number);
       }

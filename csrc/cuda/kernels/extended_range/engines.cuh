@@ -70,7 +70,10 @@ struct SavedLayout {
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
   // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
-  int64_t rows() const { return has_statuses ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
+  int64_t rows() const {
+    if (!has_statuses) return problem.batch;
+    return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
+  }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };
