@@ -15,8 +15,17 @@ std::tuple<std::string, int64_t> select_kernel(
     bool has_penalty, bool is_ragged, bool gradient, int64_t capability, int64_t processors, int64_t shared_memory,
     int64_t float64_ratio, int64_t bandwidth) {
   const Call call = {
-      batch,    n,           m,         dim,     is_float64, cost == "matrix" ? Cost::kMatrix : cost_from_name(cost),
-      has_band, has_penalty, is_ragged, gradient,   static_cast<int32_t>(std::min<int64_t>(bandwidth, INT32_MAX))};
+      batch,
+      n,
+      m,
+      dim,
+      is_float64,
+      cost == "matrix" ? Cost::kMatrix : cost_from_name(cost),
+      has_band,
+      has_penalty,
+      is_ragged,
+      gradient,
+      static_cast<int32_t>(std::min<int64_t>(bandwidth, INT32_MAX))};
   const Device device = {
       static_cast<int>(capability), static_cast<int>(processors), shared_memory, static_cast<int>(float64_ratio)};
   const std::optional<Plan> plan = plan_of(kernel, call, 0, device);

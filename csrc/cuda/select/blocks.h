@@ -52,6 +52,7 @@ struct Ring {
 
 // From the cheapest one on.
 constexpr Ring kRings[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}, {4, 16}, {8, 16}, {4, 32}, {8, 32}};
+constexpr int kFewRows = 4;
 constexpr int64_t kWidestRing = kRings[std::size(kRings) - 1].width();
 
 // A ring for all pairs. Where they have bands or lengths of their own, nobody knows before the call how wide they are: as wide as a
@@ -61,6 +62,10 @@ inline Ring ring_of(const Call& call) {
   const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
   int64_t width = 2 * radius + 1 + apart;
   if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  // Few pairs get more lanes with fewer rows.
+  for (const Ring& ring : kRings)
+    if (width <= ring.width() && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 4))
+      return ring;
   for (const Ring& ring : kRings)
     if (width <= ring.width()) return ring;
   return {};

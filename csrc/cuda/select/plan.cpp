@@ -28,8 +28,8 @@ bool is_short(const Call& call) {
 
 // With a band, which a ring of lanes holds.
 bool has_ring(const Call& call) {
-  return !call.is_float64 && call.is_univariate() && call.has_band && !call.has_penalty && call.n + call.m <= kLongestShort &&
-         ring_of(call).lanes > 0;
+  return !call.is_float64 && call.is_univariate() && call.has_band && !call.has_penalty &&
+         call.n + call.m <= kLongestShort && ring_of(call).lanes > 0;
 }
 
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,

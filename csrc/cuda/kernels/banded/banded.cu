@@ -1,23 +1,28 @@
-// The band of many pairs of one dimension, in the linear domain (linear_domain.cuh): lanes in a ring, which cells outside do not
-// delay.
+// stencil/banded: many pairs of one dimension with a band, in the linear domain (linear_domain.cuh). The lanes of a pair are a ring
+// that goes along the band; cells outside it take no time.
 //
-// A pair's rows come in blocks of K, rows b K to b K + K - 1 being block b. Of W columns of a row's band the first is row + low.
-// L lanes of a warp, 4 to 32, have a pair: block b is lane b mod L's, and in step u it is at column j = u + low - 1 - b, so
-// that it enters at step b (K + 1), one column before its first: there it sees the row above. With
-//     s = j - b K - low = u - 1 - b (K + 1)
-// row k of it is in the band where k <= s < k + W, and the block has left it at s = W + K - 1. So L (K + 1) > W + K steps later
-// its lane can take block b + L. Every K + 1 steps, a group, one lane of the ring takes its next block.
+// A pair's rows come in blocks of K: block b is rows b K to b K + K - 1. Of the W columns that a row has in the band the first is
+// row + low. L lanes of a warp, 4 to 32, have a pair. Block b is lane b mod L's, and in step u it is at column j = u + low - 1 - b,
+// one step behind the block above. So it comes in at step b (K + 1), one column before its first one: there it sees the row above.
+// With s = j - b K - low = u - 1 - b (K + 1), row k of the block is in the band where
+//     k <= s < k + W,                                                                                                    (*)
+// and the block has left the band at s = W + K - 1. Its lane takes block b + L after L (K + 1) > W + K steps, which keeps a step more
+// at either end, for backward to be the mirror image. Every K + 1 steps, a group, one lane of each ring has a new block.
 //
-// What is outside the band adds nothing, without a look at most of it. Forward, a row that is not in it yet comes from garbage
-// and goes down into rows that are not in it either: it is to be 0 as the row's `left` when it enters (k = s), and the last
-// row's as the next block's `up`. A row that leaves the band has zeros above and to the upper left; its `left` alone is to be 0.
-// So one selection a cell does, of `left` where k < s < k + W. Backward is its mirror image, of V where k <= s < k + W - 1.
-// Cells beyond the table's ends are garbage from which no path comes back; those before its first cell are 0.
+//     K = 2, L = 3, W = 6     step 0 1 2 3 4 5 6 7 8 9 ...     s of each lane, . where no row is inside
+//                       lane 0    . 0 1 2 3 4 5 6 . .          a group is 3 steps: at step 9 lane 0 goes on with block 3
+//                       lane 1          . 0 1 2 3 4 ...
+//                       lane 2                . 0 1 ...
 //
-// A selection replaces the upper word of a float64 alone. What is left, 2^-1042, comes in at some 3 n places of a pair: 2^-1030
-// against a last entry of 2^-1000 or more, and times B or A of at most 2^1000 less than 2^-30 of E.
+// (*) depends on r - k alone in the r-th step of a group, so that one mask of bits does for a group. A cell outside is 0 by one
+// selection, of the upper word of its float64. What is left of it is below 2^-1042, and comes in at some 3 n places of a pair: 2^-1030
+// against a last entry of 2^-1000 at least, and E is off by less than 2^-30 by it. Cells before the table's first one are 0, cells
+// behind its last row or column hold finite numbers from which no path comes back. All else is proved in linear_domain.cuh, whose
+// sums have fewer terms here.
 //
-// forward -> banded_forward.cuh, backward -> banded_backward.cuh, both by ring.cuh, select/blocks.h has the choice of K and L.
+// Forward keeps the series as it has read them and what the lanes hold every group or two, so no cell outside the band costs memory.
+//
+// ring.cuh has the lane, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
 #include "banded.h"
 
 #include "banded_backward.cuh"
@@ -26,6 +31,12 @@
 namespace softdtw {
 namespace {
 
+// Warps of a multiprocessor that registers are given out for.
+template <int kRows>
+constexpr int kForwardWarps = kRows <= 4 ? 24 : 16;
+template <int kRows>
+constexpr int kBackwardWarps = kRows <= 4 ? 16 : 12;
+
 extern __shared__ int4 ring_memory[];
 
 __device__ __forceinline__ int64_t first_pair_of_block(const RingLayout& layout) {
@@ -33,7 +44,7 @@ __device__ __forceinline__ int64_t first_pair_of_block(const RingLayout& layout)
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kWarp, 16) banded_forward_kernel(
+__global__ void __launch_bounds__(kWarp, kForwardWarps<kRows>) banded_forward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ RingLayout layout, float* value, char* saved,
     int64_t stride, PairStatus* statuses) {
   const int64_t first_pair = first_pair_of_block(layout);
@@ -45,11 +56,12 @@ __global__ void __launch_bounds__(kWarp, 16) banded_forward_kernel(
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kWarp, 16) banded_backward_kernel(
+__global__ void __launch_bounds__(kWarp, kBackwardWarps<kRows>) banded_backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ RingLayout layout, const char* saved, int64_t stride, const PairStatus* statuses) {
   banded_backward<kRows>(
-      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(ring_memory), saved, stride, statuses);
+      problem, gradient, layout, first_pair_of_block(layout), reinterpret_cast<char*>(ring_memory), saved, stride,
+      statuses);
 }
 
 // Calls f with the rows of a lane, as the type of a number.
@@ -85,8 +97,9 @@ cudaError_t launch_banded_backward(
   const RingLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
-        banded_backward_kernel<rows()>, problem, layout, sizeof(RingTable<rows()>), stream, problem, gradient, layout, saved,
-        stride, statuses);
+        banded_backward_kernel<rows()>, problem, layout,
+        sizeof(RingTable<rows()>) + layout.pairs() * layout.floats_of_pair() * sizeof(float), stream, problem, gradient,
+        layout, saved, stride, statuses);
   });
 }
 

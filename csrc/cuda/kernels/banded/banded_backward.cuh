@@ -8,7 +8,7 @@
 
 namespace softdtw {
 
-// A chunk's entries, a lane's own. Dynamic shared memory.
+// A chunk's entries, a lane's own. Dynamic shared memory, with the series behind it.
 template <int kRows>
 struct RingTable {
   static constexpr int kSteps = RingLayout::groups_of_chunk(kRows) * (kRows + 1);
@@ -46,13 +46,13 @@ struct RingFlow {
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
-      const double weight = weights.of_row(k).get();
+      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get());
       const float difference = weights.of_row(k).difference;
       weights.start(pair, k, columns);
       double b = fma(lower_right, kDiagonal, right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
-      right[k] = down = Pair::of_band(mask, k, weight * b);
+      right[k] = down = Pair::entry_of_band(mask, k, weight * b);
       const float alignment = LinearNumbers<float>::product(entries[k], b);
       rows[k] = DeviceMath<float>::fma(alignment, difference, rows[k]);
       sum = DeviceMath<float>::fma(alignment, difference, sum);
@@ -76,7 +76,8 @@ struct RingGradient {
 
 template <class Weight, int kRows>
 __device__ __forceinline__ void ring_backward(
-    RingPair<kRows>& pair, const RingLayout& layout, RingTable<kRows>& table, const int* kept, const RingGradient& gradient) {
+    RingPair<kRows>& pair, const RingLayout& layout, RingTable<kRows>& table, const int* kept,
+    const RingGradient& gradient) {
   using Numbers = LinearNumbers<float>;
   constexpr int kGroup = kRows + 1, kGroups = RingLayout::groups_of_chunk(kRows);
   const int chunks = (pair.most_groups + kGroups - 1) / kGroups;
@@ -88,7 +89,8 @@ __device__ __forceinline__ void ring_backward(
     const int* const from = kept + (chunk - 1) * layout.words_of_chunk();
 #pragma unroll
     for (int k = 0; k < kRows / 4; ++k)
-      fours[k] = is_there ? __ldcs(reinterpret_cast<const int4*>(from) + k * pair.lanes + pair.lane) : make_int4(0, 0, 0, 0);
+      fours[k] =
+          is_there ? __ldcs(reinterpret_cast<const int4*>(from) + k * pair.lanes + pair.lane) : make_int4(0, 0, 0, 0);
     word = is_there ? __ldcs(from + kRows * pair.lanes + pair.lane) : 0;
   };
   fetch(chunks - 1);
@@ -123,8 +125,9 @@ __device__ __forceinline__ void ring_backward(
       // `last_left`. s = r - 1 + kGroup age.
       const int first_column = (pair.first_group + group) * kGroup + pair.extent.low - 1 - block;
       const int first_left = max(block > 0 ? pair.width - kGroup * age : 0, -first_column);
-      const int last_left =
-          block < 0 || gradient.dy == nullptr ? -1 : min(pair.width + kRows - 1 - kGroup * age, pair.extent.m - 1 - first_column);
+      const int last_left = block < 0 || gradient.dy == nullptr
+                                ? -1
+                                : min(pair.width + kRows - 1 - kGroup * age, pair.extent.m - 1 - first_column);
       const unsigned steps_left = max(last_left - first_left + 1, 0);
       float* const dy = gradient.dy + first_column;
       const auto step_back = [&](int r, auto may_end) {
@@ -154,8 +157,8 @@ __device__ __forceinline__ void ring_backward(
 
 template <int kRows>
 __device__ __forceinline__ void banded_backward(
-    const Problem<float>& problem, const Gradient<float>& gradient, const RingLayout& layout, int64_t first_pair, char* memory,
-    const char* saved, int64_t stride, const PairStatus* statuses) {
+    const Problem<float>& problem, const Gradient<float>& gradient, const RingLayout& layout, int64_t first_pair,
+    char* memory, const char* saved, int64_t stride, const PairStatus* statuses) {
   using Table = RingTable<kRows>;
   const int64_t own = RingPair<kRows>::number(layout, first_pair);
   const bool accepted = own < problem.batch && statuses[own] == PairStatus::kLinearDomain;
@@ -165,7 +168,7 @@ __device__ __forceinline__ void banded_backward(
   const unsigned lanes_of_pairs = __ballot_sync(kAllLanes, accepted);
   const int64_t readable = __shfl_sync(kAllLanes, pair.pair, __ffs(lanes_of_pairs) - 1);
   const char* const of_pair = saved + (accepted ? pair.pair : readable) * stride;
-  pair.find_kept_series(layout, reinterpret_cast<const float*>(of_pair));
+  pair.read_kept_series(layout, reinterpret_cast<float*>(memory + sizeof(Table)), reinterpret_cast<const float*>(of_pair));
   const RingGradient out = {
       gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data,
       gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data,

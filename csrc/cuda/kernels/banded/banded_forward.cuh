@@ -101,8 +101,8 @@ __device__ bool banded_forward(
   pair.read_series(problem, layout, memory, reinterpret_cast<float*>(kept_of_pair));
   int* const kept =
       kept_of_pair == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(kept_of_pair) + layout.words_of_series();
-  const double last = pair.all_shallow() ? ring_forward<ShallowWeight>(pair, layout, kept)
-                                         : ring_forward<DeepWeight>(pair, layout, kept);
+  const double last =
+      pair.all_shallow() ? ring_forward<ShallowWeight>(pair, layout, kept) : ring_forward<DeepWeight>(pair, layout, kept);
   const bool accepted = pair.fits && last >= power_of_two(kLeast);
   if (accepted) {
     const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);

@@ -48,11 +48,11 @@ struct RingPair {
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
-  int width;                 // of the band: columns of a row
-  int first_group, entry;    // entry: the step of the first group in which a path comes to the table's first cell
-  int groups, last_step;     // of the pair; of the last group
+  int width;                       // of the band: columns of a row
+  int first_group, entry;          // entry: the step of the first group in which a path comes to the table's first cell
+  int groups, last_step;           // of the pair; of the last group
   int most_groups, fewest_groups;  // of the warp's pairs
-  const float *rows, *line;  // x, and y from its column 0 on
+  const float *rows, *line;        // x, and y from its column 0 on
   float x[kRows], factor, deepest;
   bool fits;     // whether the pair is wanted and valid, its ring wide enough, and its costs within what weights can hold
   int foreseen;  // groups of the pair, if costs go on along any path as they begin
@@ -86,13 +86,26 @@ struct RingPair {
     float* const own = memory + threadIdx.x / lanes * layout.floats_of_pair();
     const View<const float> x_view = problem.x.pair(pair), y_view = problem.y.pair(pair);
     const float origin = y_view.data[0];
-    float lowest, highest, y_lowest, y_highest;
+    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
     // Rows and columns past the pair's end, or before its start, repeat its last ones, or its first: such cells hold finite
-    // numbers that no result depends on.
-    read(x_view, extent.n, 0, layout.x_floats, origin, own, kept, lowest, highest);
-    read(
-        y_view, extent.m, layout.before(), layout.y_floats, origin, own + layout.x_floats,
-        kept == nullptr ? nullptr : kept + layout.x_floats, y_lowest, y_highest);
+    // numbers that no result depends on. Many at once, since most of the time goes into waiting for them.
+    constexpr int kAtOnce = 16;
+    for (int first = lane; first < max(layout.x_floats, layout.y_floats); first += kAtOnce * lanes) {
+      float of_x[kAtOnce], of_y[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int place = first + i * lanes;
+        of_x[i] = x_view.data[min(place, extent.n - 1) * x_view.row_stride];
+        of_y[i] = y_view.data[min(max(place - layout.before(), 0), extent.m - 1) * y_view.row_stride];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int place = first + i * lanes;
+        put(place, layout.x_floats, (of_x[i] - origin) * factor, own, kept, lowest, highest);
+        put(place, layout.y_floats, (of_y[i] - origin) * factor, own + layout.x_floats,
+            kept == nullptr ? nullptr : kept + layout.x_floats, y_lowest, y_highest);
+      }
+    }
     __syncwarp();
     float apart = 0;
     for (int i = lane; i < extent.n - 1; i += lanes) apart += (own[i + 1] - own[i]) * (own[i + 1] - own[i]);
@@ -111,10 +124,15 @@ struct RingPair {
     if (kept != nullptr && lane == 0) kept[layout.x_floats + layout.y_floats] = deepest;
     find_series(layout, own);
   }
-  // Backward: as they have been kept.
-  __device__ __forceinline__ void find_kept_series(const RingLayout& layout, const float* kept) {
+  // Backward: as they have been kept, to shared memory.
+  __device__ __forceinline__ void read_kept_series(const RingLayout& layout, float* memory, const float* kept) {
+    float* const own = memory + threadIdx.x / lanes * layout.floats_of_pair();
     deepest = kept[layout.x_floats + layout.y_floats];
-    find_series(layout, kept);
+#pragma unroll 8
+    for (int i = lane; i < (layout.x_floats + layout.y_floats) / 4; i += lanes)
+      reinterpret_cast<int4*>(own)[i] = __ldcs(reinterpret_cast<const int4*>(kept) + i);
+    __syncwarp();
+    find_series(layout, own);
   }
   // Which pair a lane has, or would have.
   __device__ static int64_t number(const RingLayout& layout, int64_t first_pair) {
@@ -148,10 +166,14 @@ struct RingPair {
   }
   // Not 0 if it is.
   __device__ __forceinline__ static unsigned is_inside(unsigned mask, int k) { return mask & 1u << (kRows - 1 - k); }
-  // The entry of row k, or nearly 0 outside the band: without its upper word, less than 2^-1042. To choose between both words
-  // would be one instruction more.
-  __device__ __forceinline__ static double of_band(unsigned mask, int k, double entry) {
-    return ptx::with_upper_word_where(is_inside(mask, k), entry);
+  // The weight of row k, 0 outside the band: two selections, of which the sums from row to row do not wait. Or the entry that comes
+  // of it, by one selection: without its upper word it is less than 2^-1042. That pays where there are more warps.
+  static constexpr bool kSelectsWeights = kRows <= 4;
+  __device__ __forceinline__ static double weight_of_band(unsigned mask, int k, double weight) {
+    return !kSelectsWeights || is_inside(mask, k) ? weight : 0;
+  }
+  __device__ __forceinline__ static double entry_of_band(unsigned mask, int k, double entry) {
+    return kSelectsWeights ? entry : ptx::with_upper_word_where(is_inside(mask, k), entry);
   }
   __device__ __forceinline__ int neighbour(int by) const {
     return (threadIdx.x & ~(lanes - 1)) | ((lane + by) & (lanes - 1));
@@ -168,27 +190,13 @@ struct RingPair {
     rows = own;
     line = own + layout.x_floats + layout.before();
   }
-  // A series, `before` numbers before it, in exponents of 2 of the squares of differences.
-  __device__ __forceinline__ void read(
-      const View<const float>& view, int length, int before, int floats, float origin, float* to, float* kept, float& lowest,
-      float& highest) const {
-    constexpr int kAtOnce = 16;
-    lowest = highest = 0;
-    for (int first = lane; first < floats; first += kAtOnce * lanes) {
-      float numbers[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i)
-        numbers[i] = view.data[min(max(first + i * lanes - before, 0), length - 1) * view.row_stride];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int place = first + i * lanes;
-        const float number = (numbers[i] - origin) * factor;
-        if (place < floats) to[place] = number;
-        if (place < floats && kept != nullptr) kept[place] = number;
-        lowest = lesser(lowest, number);
-        highest = greater(highest, number);
-      }
-    }
+  // One of so many numbers of a series.
+  __device__ __forceinline__ static void put(
+      int place, int floats, float number, float* to, float* kept, float& lowest, float& highest) {
+    if (place < floats) to[place] = number;
+    if (place < floats && kept != nullptr) kept[place] = number;
+    lowest = lesser(lowest, number);
+    highest = greater(highest, number);
   }
 };
 
@@ -220,11 +228,11 @@ struct RingState {
     diag = up;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      const double weight = weights.of_row(k).get();
+      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get());
       weights.start(pair, k, columns);
       const double others = weight * fma(upper_left, kDiagonal, left[k]);
       upper_left = left[k];
-      left[k] = up = Pair::of_band(mask, k, fma(weight, up, others));
+      left[k] = up = Pair::entry_of_band(mask, k, fma(weight, up, others));
     }
   }
   // Four words of a lane at a time, and the last one.
