@@ -33,7 +33,7 @@ namespace {
 
 // Warps of a multiprocessor that registers are given out for.
 template <int kRows>
-constexpr int kForwardWarps = kRows <= 4 ? 24 : 16;
+constexpr int kForwardWarps = kRows <= 4 ? 20 : 16;
 template <int kRows>
 constexpr int kBackwardWarps = kRows <= 4 ? 16 : 12;
 
