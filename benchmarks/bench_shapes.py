@@ -111,11 +111,16 @@ def errors(job, function, x, y):
 
     found = {"checked_length": length}
     found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], job.gamma, job.backward)
+    assert_small(job.text, found, length)
+    return found
+
+
+def assert_small(name, found, length):
+    """AssertionError where an error that reference.largest_errors found is too large."""
     value_error = VALUE_ERROR + STEP_ERROR * 2 * length
     for what, most in (("value_error", value_error), ("gradient_error", GRADIENT_ERROR)):
         if not found.get(what, 0) <= most:  # NaN fails too
-            raise AssertionError(f"{job.text}: {what} is {found[what]:.3g}, more than {most:g}")
-    return found
+            raise AssertionError(f"{name}: {what} is {found[what]:.3g}, more than {most:g}")
 
 
 def memory(run, outputs, cells, device):

@@ -68,6 +68,10 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "dtw_from_cost_backward(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor spans, Tensor? x_lengths, "
       "Tensor? y_lengths) -> Tensor grad_cost");
 
+  // Of every range of y, and so of every column that is its last one, the hard DTW of x with the best: value (B, M) float64
+  // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.
+  m.def("best_ranges(Tensor x, Tensor y, float warp_penalty, str cost) -> (Tensor value, Tensor start)");
+
   m.def(
       "hessian_product(Tensor cost_matrix, Tensor tangent, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, "
       "Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, bool need_alignment) "

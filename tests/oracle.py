@@ -275,3 +275,43 @@ def in_bands(costs, gamma, radii):
         alignment[:, i, j + 1] += here * up
         alignment[:, i + 1, j] += here * left
     return table[:, n, n], alignment[:, 1:, 1:]
+
+
+def range_values(costs, warp_penalty=0.0):
+    """(M, M + 1): hard DTW of x with y[start:end], of the (N, M) costs of x with y; inf where there is no such range."""
+    n, m = costs.shape
+    values = np.full((m, m + 1), math.inf)
+    for start in range(m):
+        column = [math.inf] * (n + 1)
+        for j in range(start, m):
+            now = [math.inf] * (n + 1)
+            for i in range(1, n + 1):
+                diagonal = 0.0 if (i, j) == (1, start) else column[i - 1]
+                best = min(diagonal, now[i - 1] + warp_penalty, column[i] + warp_penalty)
+                cost = costs[i - 1, j]
+                now[i] = (math.inf if math.isnan(cost) else cost) + best
+            column = now
+            values[start, j + 1] = now[n]
+    return values
+
+
+def greedy_ranges(values, k):
+    """(value, start, end) of up to k ranges without overlap, of what range_values() answers: every range in order."""
+    found = []
+    for start, end in zip(*np.isfinite(values).nonzero(), strict=True):
+        found.append((values[start, end], int(start), int(end)))
+    taken = []
+    for value, start, end in sorted(found):
+        if len(taken) < k and all(end <= a or b <= start for _, a, b in taken):
+            taken.append((value, start, end))
+    return taken
+
+
+def z_normalised(series):
+    """(L, D), each coordinate of mean 0 and deviation 1; a constant one is 0."""
+    result = np.zeros_like(series)
+    for d in range(series.shape[1]):
+        own = series[:, d]
+        if not (own == own[0]).all():
+            result[:, d] = (own - own.mean()) / own.std()
+    return result

@@ -7,16 +7,19 @@ from .barycenter import Barycenter, barycenter
 from .divergence import soft_dtw_divergence
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_from_cost, dtw_path, dtw_path_from_cost
+from .matches import subsequence_matches
 from .modules import DTW, SoftDTW, SoftDTWDivergence
 from .neighbors import nearest
 from .pairwise import cdist
-from .signatures import DTWPath, SoftAlignment
+from .signatures import DTWPath, Matches, ProfiledMatches, SoftAlignment
 
 __version__ = "0.1.0"
 __all__ = [
     "DTW",
     "Barycenter",
     "DTWPath",
+    "Matches",
+    "ProfiledMatches",
     "SoftAlignment",
     "SoftDTW",
     "SoftDTWDivergence",
@@ -32,4 +35,5 @@ __all__ = [
     "soft_dtw_alignment",
     "soft_dtw_divergence",
     "soft_dtw_from_cost",
+    "subsequence_matches",
 ]

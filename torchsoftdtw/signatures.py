@@ -53,3 +53,31 @@ class SoftAlignment(NamedTuple):
 
     value: torch.Tensor
     alignment: torch.Tensor
+
+
+class Matches(NamedTuple):
+    """What `subsequence_matches` answers: the ranges y[start:end], sorted by value.
+
+    Attributes:
+        start: (k,) int64, the position in y of a range's first vector.
+        end: (k,) int64, that behind its last one.
+        value: (k,) what hard DTW is between the query and the range.
+    """
+
+    start: TensorOrArray
+    end: TensorOrArray
+    value: TensorOrArray
+
+
+class ProfiledMatches(NamedTuple):
+    """What `subsequence_matches` answers with `profile`.
+
+    Attributes:
+        start, end, value: as in `Matches`.
+        profile: (M,) the value of the best range whose last vector is y[j], inf where there is none.
+    """
+
+    start: TensorOrArray
+    end: TensorOrArray
+    value: TensorOrArray
+    profile: TensorOrArray

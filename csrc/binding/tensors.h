@@ -47,4 +47,10 @@ inline Tensor new_bytes(const Tensor& like, int64_t count, bool zero_filled = fa
 
 inline Tensor packed(const Tensor& tensor) { return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor); }
 
+// (B, L, D) series whose neighbours in time are neighbours in memory.
+inline Tensor dimension_major(const Tensor& series) {
+  if (series.size(2) == 1 || series.stride(1) == 1) return series;
+  return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
+}
+
 }  // namespace softdtw

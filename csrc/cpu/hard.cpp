@@ -53,8 +53,8 @@ struct HardPass {
   // Everything that a pair needs, one after the other; returns the bytes. With base null only counts them.
   int64_t carve(char* base, HardPair<T>& pair, T*& x, T*& y) const {
     Parts parts{base};
-    pair.x = x = parts.take<T>(problem.dim * problem.n);
-    pair.y = y = parts.take<T>(problem.dim * problem.m);
+    x = parts.take<T>(problem.dim * problem.n);
+    y = parts.take<T>(problem.dim * problem.m);
     pair.entries = parts.take<double>(3 * entries_stride(problem.n));
     pair.starts = parts.take<int64_t>(spans ? ceil_div(problem.n + problem.m, kDiagonalsPerByte) : 0);
     pair.steps = spans ? parts.take<uint8_t>(most_steps + kHardSlack) : nullptr;
@@ -68,20 +68,8 @@ struct HardPass {
     if (!pair.extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
     T *x, *y;
     carve(memory, pair, x, y);
-    pair.cost = problem.cost;
-    pair.dim = problem.dim;
-    pair.penalty = problem.penalty_of(b);
+    pack_pair(problem, b, x, y, pair);
     pair.open_ends = open_ends;
-    pair.x_stride = problem.n, pair.y_stride = problem.m;
-    if (problem.cost == Cost::kMatrix) {
-      pair.matrix = problem.cost_matrix.pair(b);
-    } else {
-      const View<const T> from_x = problem.x.pair(b), from_y = problem.y.pair(b);
-      for (int64_t d = 0; d < problem.dim; ++d) {
-        for (int64_t i = 0; i < pair.extent.n; ++i) x[d * problem.n + i] = from_x.at(i, d);
-        for (int64_t j = 0; j < pair.extent.m; ++j) y[d * problem.m + pair.extent.m - 1 - j] = from_y.at(j, d);
-      }
-    }
     const HardEnd end = kernels(T{}).hard(pair);
     const T result = static_cast<T>(end.value);
     if (!spans || !std::isfinite(result)) return end_without_path(b, end.value);

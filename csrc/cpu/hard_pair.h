@@ -66,12 +66,39 @@ struct HardPair {
   int64_t* starts;  // of the groups
 };
 
+// What a problem says of its pair b, and its series, packed where pair.x and pair.y are to point to.
+template <typename T>
+void pack_pair(const Problem<T>& problem, int64_t b, T* x, T* y, HardPair<T>& pair) {
+  pair.cost = problem.cost;
+  pair.dim = problem.dim;
+  pair.penalty = problem.penalty_of(b);
+  pair.x = x, pair.y = y;
+  pair.x_stride = problem.n, pair.y_stride = problem.m;
+  if (problem.cost == Cost::kMatrix) {
+    pair.matrix = problem.cost_matrix.pair(b);
+    return;
+  }
+  const View<const T> from_x = problem.x.pair(b), from_y = problem.y.pair(b);
+  for (int64_t d = 0; d < problem.dim; ++d) {
+    for (int64_t i = 0; i < pair.extent.n; ++i) x[d * problem.n + i] = from_x.at(i, d);
+    for (int64_t j = 0; j < pair.extent.m; ++j) y[d * problem.m + pair.extent.m - 1 - j] = from_y.at(j, d);
+  }
+}
+
 constexpr int64_t kHardSlack = 16;  // rows that a register may reach beyond a diagonal's last
 inline int64_t entries_stride(int64_t n) { return n + 2 + kHardSlack; }
 
 struct HardEnd {
   double value;
   int64_t column;
+};
+
+// A pair whose best ranges are wanted (10): where the range of an entry starts stands beside the entry.
+template <typename T>
+struct RangesPair : HardPair<T> {
+  int64_t* origins;  // as entries
+  double* value;     // [m], by the ranges' last column
+  int32_t* start;    // [m]
 };
 
 }  // namespace cpu

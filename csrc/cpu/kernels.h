@@ -18,13 +18,15 @@ namespace {
 
 #include "hard_sweep.h"
 
+#include "ranges_sweep.h"
+
 }  // namespace
 
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>},
-    {forward<double>, backward<double>, hard_sweep<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, ranges_sweep<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, ranges_sweep<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

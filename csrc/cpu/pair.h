@@ -160,6 +160,7 @@ struct Kernels {
   void (*backward)(
       const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
+  void (*ranges)(const RangesPair<T>& pair);
 };
 
 struct Isa {

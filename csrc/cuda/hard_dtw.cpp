@@ -13,11 +13,9 @@ struct HardCudaBackend {
   // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions as it
   // is.
   static Tensor arrange(const Tensor& series, Cost cost) {
-    if (series.size(2) == 1) return series;
-    if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float)
+    if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float && series.size(2) > 1)
       return series.size(2) < kHardMultivariateDims || series.stride(2) == 1 ? series : torch::stable::contiguous(series);
-    if (series.stride(1) == 1) return series;
-    return torch::stable::transpose(torch::stable::contiguous(torch::stable::transpose(series, 1, 2)), 1, 2);
+    return dimension_major(series);
   }
 
   template <typename T>

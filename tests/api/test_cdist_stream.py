@@ -140,9 +140,10 @@ def test_a_full_disk_loses_nothing_that_is_finished(computed, monkeypatch, path,
         cdist(x, y, out=path)
     # The first to fail was the fourth, and what is not known to be on disk does not count.
     assert marks(path).count(1) == 3
+    expected = cdist(x, y)
     computed.clear()
-    np.testing.assert_array_equal(cdist(x, y, out=path), cdist(x, y))
-    assert len(computed) == BLOCKS - 3 + BLOCKS and left_beside(path) == ["out.npy"]
+    np.testing.assert_array_equal(cdist(x, y, out=path), expected)
+    assert len(computed) == BLOCKS - 3 and left_beside(path) == ["out.npy"]
 
 
 def marks(path):
@@ -246,10 +247,11 @@ def test_an_interrupted_run_keeps_what_it_has(computed, path):
     x, _ = sets()
     leave_unfinished(path, 6, x)
     found = np.load(path)  # what is there so far is there to be looked at
-    np.testing.assert_array_equal(found[:4], cdist(x)[:4])
+    expected = cdist(x)
+    np.testing.assert_array_equal(found[:4], expected[:4])
     computed.clear()
-    np.testing.assert_array_equal(cdist(x, out=path), cdist(x))
-    assert len(computed) == HALF_BLOCKS - 6 + HALF_BLOCKS
+    np.testing.assert_array_equal(cdist(x, out=path), expected)
+    assert len(computed) == HALF_BLOCKS - 6
 
 
 CHANGES = {

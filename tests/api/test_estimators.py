@@ -313,12 +313,12 @@ def test_errors_are_those_of_scikit_learn(estimator, kind):
     model = small(estimator)
     with pytest.raises(NotFittedError):
         model.predict(kind(X))
-    for bad, message in ((np.nan, "NaN"), (np.inf, "infinity")):
+    for bad in (np.nan, np.inf):
         wrong = X.copy()
         wrong[3, 2] = bad
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=r"NaN or infinity in X\[3\]"):
             model.fit(kind(wrong), y)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=r"NaN or infinity in X\[3\]"):
             clone(model).fit(kind(X), y).predict(kind(wrong))
     for wrong, message in (
         (X[0, :, 0], "Expected 2D array, got 1D array"),

@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         ("train_forecaster.py", ["--epochs", "2"]),
         ("fit_barycenter.py", ["--steps", "2"]),
         ("dilate.py", ["--epochs", "2"]),
+        ("find_pattern.py", ["--matches", "5"]),
     ],
 )
 def test_example_runs_and_draws(tmp_path, script, brief, device):

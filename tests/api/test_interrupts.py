@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PREPARE = """
 import os, signal, sys, tempfile, threading, time
 import torch
-from torchsoftdtw import cdist, dtw, nearest, soft_dtw, soft_dtw_alignment
+from torchsoftdtw import cdist, dtw, nearest, soft_dtw, soft_dtw_alignment, subsequence_matches
 
 torch.set_num_threads(int(sys.argv[1]))
 sent = []
@@ -83,6 +83,12 @@ with tempfile.TemporaryDirectory() as folder:
 # And the next call is none the worse.
 assert torch.equal(cdist(many[:50, :50]), cdist(many[:50, :50], many[:50, :50]))
 """
+MATCHES = """
+assert interrupted(lambda: subsequence_matches(noise(1, 20_000)[0], noise(1, 3_000_000)[0], 3)) < SOON
+assert interrupted(lambda: subsequence_matches(noise(1, 2000)[0], noise(1, 300_000)[0], 3, normalize=True)) < SOON
+# And the next call is none the worse.
+assert subsequence_matches(noise(1, 20)[0], noise(1, 100)[0], 1).value.isfinite()
+"""
 HANDLERS = """
 x, y = noise(60, 4000), noise(60, 4100)
 start = time.monotonic()
@@ -125,7 +131,7 @@ def run(code, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("calls", [CALLS, ALL_PAIRS], ids=["pairs", "all_pairs"])
+@pytest.mark.parametrize("calls", [CALLS, ALL_PAIRS, MATCHES], ids=["pairs", "all_pairs", "matches"])
 def test_ctrl_c_ends_a_long_call(calls, threads):
     done = run(calls, threads)
     assert done.returncode == 0, done.stderr

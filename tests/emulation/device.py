@@ -15,7 +15,7 @@ OPS = {
     False: (
         *("hessian_product", "third_order_product"),
         *("dtw", "dtw_backward", "dtw_of_pairs", "dtw_backward_of_pairs"),
-        *("dtw_from_cost", "dtw_from_cost_backward"),
+        *("dtw_from_cost", "dtw_from_cost_backward", "best_ranges"),
     ),
 }
 FUNCTIONS = (  # of kernels.cpp

@@ -10,6 +10,7 @@ import torch
 from cases import EMULATED, GPU, KernelCase, assert_values_close, normal, numpy64, run
 
 from torchsoftdtw import soft_dtw
+from torchsoftdtw._kernels import ops
 
 pytestmark = [
     pytest.mark.emulated,
@@ -64,6 +65,21 @@ def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, resident)
     assert_values_close(first[0], expected[0], torch.float32, float(dim))
     for got, wanted in zip(first[1:], expected[1:], strict=True):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("n", "m", "dim"), [(150, 60, 1), (300, 40, 3), (1100, 24, 1)])
+def test_no_order_of_events_changes_best_ranges(gpu, n, m, dim):
+    x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()
+    value, start = ops.best_ranges(x, y, 0.1, "cityblock")
+    try:
+        with gpu.behind_the_package(True):
+            for seed in range(4):
+                gpu.set_order(seed, 1 + seed % 2, False)
+                found = ops.best_ranges(x, y, 0.1, "cityblock")
+                torch.testing.assert_close(found[0], value, rtol=1e-6, atol=0)
+                assert torch.equal(found[1], start), seed
+    finally:
+        gpu.set_order(0, 2, False)
 
 
 def test_another_thread_with_less_memory_does_not_make_a_launch_fail(gpu):

@@ -6,6 +6,7 @@ from cases import KernelCase, normal, run
 
 from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import WRONG
+from torchsoftdtw._kernels import ops
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
 # first of the two engines of short pairs.
@@ -48,6 +49,12 @@ def main():
             for seed in range(3):
                 gpu.set_order(seed, 4, True)
                 run(KernelCase("cpu", name), x, y, gamma)
+    with gpu.behind_the_package(True):
+        for n, m, dim in ((300, 40, 1), (1100, 24, 2)):  # several strips at a time, and more than a block has warps
+            x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()
+            for seed in range(3):
+                gpu.set_order(seed, 4, True)
+                ops.best_ranges(x, y, 0.0, "sqeuclidean")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 CHECK = """
 import numpy as np, oracle, torch
 from cases import COSTS, KernelCase, normal, numpy64, run
-from torchsoftdtw import dtw, dtw_path
+from torchsoftdtw import dtw, dtw_path, subsequence_matches
 options = dict(bandwidth=30, warp_penalty=0.1)
 for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (130, 65, 1)):
@@ -27,6 +27,11 @@ for dtype in (torch.float32, torch.float64):
             assert abs(value.item() - expected[0][0]) <= 1e-6 * expected[0][0]
             assert [tuple(cell) for cell in paths[0].tolist()] == expected[3][0]
             assert torch.equal(dtw(x, y, cost=cost, bandwidth=30, warp_penalty=0.25), value)
+            n = min(n, 40)
+            values = oracle.range_values(oracle.cost_and_slopes(numpy64(x[0, :n]), numpy64(y[0]), cost)[0], 0.25)
+            found = subsequence_matches(x[0, :n], y[0], 1, cost=cost, warp_penalty=0.25, profile=True)
+            np.testing.assert_allclose(found.profile, values[:, 1:].min(0), rtol=1e-5)
+            assert values[found.start, found.end].item() == values.min()
 print("checked")
 """
 

@@ -15,6 +15,9 @@ import bench_kernels
 import bench_kinds
 import bench_libraries
 import bench_shapes
+import bench_study
+import profile_kernels
+import study_tables
 import sweep_selection
 import torch
 
@@ -127,3 +130,36 @@ def test_two_kernels_of_one_record_are_compared():
 
     text = bench_kinds.compare([row("a", 1.0, 2.0)], [row("b", 3.0, 1.0)], bench_kinds.SAME[:-1])
     assert re.search(r"\| a +\| 3.00 +\| 0.50", text)
+
+
+def test_the_study_has_a_row_for_every_case(record_of):
+    rows = record_of(bench_study, "--quick", "--repeats", "1")["rows"]
+    assert [row["part"] for row in rows] == ["counts"] * 3 + ["bands"] * 5 + ["long"] * 2 + ["costs"] * 3
+    assert [row["source"] for row in rows[-3:]] == ["series", "matrix", "matrix made in the call"]
+    assert rows[3]["cells"] == 2 * 20**2 - 2 * 2 * sum(range(1, 16))  # a band of 4 leaves two triangles of 15 rows out
+    assert all(row["forward"]["median"] > 0 and row["gradient_error"] < 1e-3 for row in rows)
+
+
+def test_a_launch_is_of_the_job_whose_mark_came_before():
+    columns = ["ID", "Kernel Name", "Grid Size", "Block Size", *profile_kernels.METRICS.values()]
+    own = "void softdtw::<unnamed>::stencil_forward<softdtw::Strip<float, 4>>(softdtw::Problem<float>)"
+    launches = ["at::cuda::<unnamed>::spin_kernel(long)", own, "at::cuda::<unnamed>::spin_kernel(long)", own, own]
+    figures = ["1,024", "nan"] + ["5"] * (len(profile_kernels.METRICS) - 2)
+    table = [
+        columns,
+        [""] * len(columns),
+        *([str(i), name, "(1, 1, 1)", "(32, 1, 1)", *figures] for i, name in enumerate(launches)),
+    ]
+    lines = ["==PROF== Connected"] + [",".join(f'"{cell}"' for cell in line) for line in table]
+    rows = profile_kernels.rows_of(lines, profile_kernels.JOBS[:2])
+    assert [row["length"] for row in rows] == [100, 1024, 1024]
+    assert {(row["launch"], row["nanoseconds"], row["registers"]) for row in rows} == {("stencil_forward", 1024.0, None)}
+    with pytest.raises(ValueError, match="fewer jobs"):
+        profile_kernels.rows_of(lines, profile_kernels.JOBS[:3])
+
+
+@pytest.mark.skipif(not all(map(Path.exists, study_tables.RECORDS.values())), reason="not measured yet")
+def test_the_figures_of_the_study_are_those_of_its_records():
+    page = study_tables.PAGE.read_text()
+    assert study_tables.filled(page) == page
+    assert all(f"<!-- {name} -->\n|" in page for name in study_tables.TABLES)

@@ -8,6 +8,8 @@ from torch.nn.utils.rnn import PackedSequence
 from torchsoftdtw import (
     DTW,
     DTWPath,
+    Matches,
+    ProfiledMatches,
     SoftAlignment,
     SoftDTW,
     SoftDTWDivergence,
@@ -23,6 +25,7 @@ from torchsoftdtw import (
     soft_dtw_alignment,
     soft_dtw_divergence,
     soft_dtw_from_cost,
+    subsequence_matches,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ def taken(x: torch.Tensor, y: torch.Tensor, packed: PackedSequence) -> None:
     cdist(x, distance="soft_dtw", gamma=0.1, out="distances.npy", device="cpu", progress=False)
     cdist([x, y], [y], cost=absolute, x_lengths=[3, 2])
     indices, distances = nearest(x, y, 3, bandwidth=5)
+    assert_type(subsequence_matches(x, y, 3, cost="cosine"), Matches)
+    assert_type(subsequence_matches(x.numpy(), y.numpy(), 3, normalize=True, bandwidth=5, profile=True), ProfiledMatches)
     average, history = barycenter(x, weights=[0.5, 0.5], labels=[0, 1], init=y, optimizer=torch.optim.Adam)
     print(indices, distances, average, history)
     assert_type(select_kernel(100, device=torch.device("cpu")), str)
@@ -74,4 +79,5 @@ def refused(x: torch.Tensor, y: torch.Tensor) -> None:
     dtw(x, y, gamma=1.0)  # type: ignore[call-arg]
     SoftDTW(reduction="average")  # type: ignore[arg-type]
     SoftDTW(bandwidth=[1, 2])  # type: ignore[arg-type]
+    subsequence_matches(x, y, 3, 0.5)  # type: ignore[call-overload]
     DTW()(x)  # type: ignore[call-arg]

@@ -119,6 +119,16 @@ def test_opcheck_of_second_order_ops(device, options, batch, n, m, dtype):
         ops.third_order_product(*leaves, *shared)[1].sum().backward()
 
 
+@pytest.mark.always
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_opcheck_of_best_ranges(device, dtype):
+    for batch, n, m in ((3, 33, 41), (1, 1, 5), (0, 4, 5)):
+        x, y = (normal(batch, length, 2, seed=length, dtype=dtype).to(device) for length in (n, m))
+        opcheck(ops.best_ranges, (x, y, 0.5, "euclidean"))
+        opcheck(ops.best_ranges, (x[:1].expand(batch, -1, -1), y, 0.0, "sqeuclidean"))
+
+
 def test_second_order_ops_refuse_directions_that_do_not_fit():
     costs, options = torch.zeros(2, 4, 5), (None,) * 5 + (-1, 1.0, 0.0)
     for wrong in (torch.zeros(2, 5, 4), torch.zeros(1, 4, 5), torch.zeros(2, 4, 5, dtype=torch.float64), torch.zeros(4, 5)):

@@ -1,5 +1,7 @@
 """The gradient of a measure of all pairs, which keeps the series alone: backward computes the values anew, tile by tile."""
 
+import functools
+
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -39,20 +41,25 @@ class _AllPairs(torch.autograd.Function):
         x, y = ctx.saved_tensors
         need_x, need_y = ctx.needs_input_grad[:2]
         is_half = ctx.is_half and x is y
-        if ctx.is_half:  # a value above the diagonal stands below it, too
-            arriving = arriving + arriving.T
-            (arriving.diagonal() if is_half else arriving).mul_(0.5)
+        folded = functools.cache(lambda: _folded(arriving, is_half) if ctx.is_half else arriving)
         shape = ctx.measure.tile_shape(arriving.shape, x, y, is_half, with_gradients=True)
         parts = list(tiles(*arriving.shape, *shape, is_half))
         if len(parts) == 1:
-            of_x, of_y = ctx.measure.gradients(x, y, parts[0], parts[0].take(arriving))
+            of_x, of_y = ctx.measure.gradients(x, y, parts[0], lambda: parts[0].take(folded()))
             return of_x if need_x else None, None if is_half or not need_y else of_y, None, None
         of_x = torch.zeros_like(x) if need_x else None
         of_y = of_x if is_half else torch.zeros_like(y) if need_y else None
         for tile in parts:
-            part_x, part_y = ctx.measure.gradients(x, y, tile, tile.take(arriving))
+            part_x, part_y = ctx.measure.gradients(x, y, tile, lambda tile=tile: tile.take(folded()))
             if need_x:
                 of_x[tile.top : tile.bottom] += part_x
             if need_y and part_y is not None:
                 of_y[tile.left : tile.right] += part_y
         return of_x, None if is_half else of_y, None, None
+
+
+def _folded(arriving, is_half):
+    """A value above the diagonal stands below it, too. is_half: one half of the pairs answers for both."""
+    both = arriving + arriving.T
+    (both.diagonal() if is_half else both).mul_(0.5)
+    return both

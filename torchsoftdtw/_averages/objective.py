@@ -24,7 +24,7 @@ class Objective:
         for block in self.blocks:
             weight = block.weight / self._factor
             of_pairs, of_average, _ = self.measure.values_and_gradients(
-                own, self.series, block.pairs, weight.to(own.dtype), True, False
+                own, self.series, block.pairs, lambda weight=weight: weight.to(own.dtype), True, False
             )
             value = value + block.sums(weight * of_pairs)
             gradient = gradient + block.sums(of_average)

@@ -127,19 +127,23 @@ def like(X, answer):
 
 
 def _to_check(X):
-    """What scikit-learn has to look at: X, or for a tensor an array of its shape that is finite where X is. It takes no
-    memory, and nothing comes from the device but one number."""
+    """What scikit-learn has to look at: X, or for a tensor zeros of its shape, which take no memory. A series with NaN or
+    infinity is an error that says which."""
     if not isinstance(X, torch.Tensor):
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.ndim > 1:
+            _check_finite(np.isfinite(X).all(tuple(range(1, X.ndim))))
         return X
     if X.is_nested:
         raise ValueError("X: expected series of one length, got a nested tensor; cdist and barycenter take those")
-    if X.is_complex():
-        number = np.complex64(0)
-    elif X.isfinite().all():
-        number = np.float32(0)
-    else:
-        number = np.float32("nan" if X.isnan().any() else "inf")
-    return np.broadcast_to(number, X.shape)
+    if X.is_floating_point() and X.dim() > 1:
+        _check_finite(X.isfinite().flatten(1).all(1))
+    return np.broadcast_to(np.complex64(0) if X.is_complex() else np.float32(0), X.shape)
+
+
+def _check_finite(is_finite):
+    """is_finite: of every series."""
+    if not is_finite.all():
+        raise ValueError(f"X: expected finite numbers, got NaN or infinity in X[{is_finite.tolist().index(False)}]")
 
 
 def _as_array(y):

@@ -122,3 +122,9 @@ def _(grad_value, x, y, value, spans, x_lengths, y_lengths, cost, need_x, need_y
 @torch.library.register_fake("torchsoftdtw::dtw_from_cost_backward")
 def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
     return cost_matrix.new_empty(cost_matrix.shape)
+
+
+@torch.library.register_fake("torchsoftdtw::best_ranges")
+def _(x, y, warp_penalty, cost):
+    shape = x.shape[0], y.shape[1]
+    return x.new_empty(shape, dtype=torch.float64), x.new_empty(shape, dtype=torch.int32)

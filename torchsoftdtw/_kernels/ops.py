@@ -39,6 +39,7 @@ dtw_of_pairs = torch.ops.torchsoftdtw.dtw_of_pairs.default
 dtw_backward_of_pairs = torch.ops.torchsoftdtw.dtw_backward_of_pairs.default
 dtw_from_cost = torch.ops.torchsoftdtw.dtw_from_cost.default
 dtw_from_cost_backward = torch.ops.torchsoftdtw.dtw_from_cost_backward.default
+best_ranges = torch.ops.torchsoftdtw.best_ranges.default
 
 
 def require_build_for(like):

@@ -1,5 +1,6 @@
 """What is computed of each pair of two sets: soft-DTW or hard DTW with its options, by kernels or from cost matrices."""
 
+import functools
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from ..hard import values_of as hard_values_of
 from .tiles import tile_shape
 
 MOST_PAIRS = 1 << 18  # of a call: they keep a GPU busy for a millisecond or more
-MOST_BYTES = 128 << 20  # of memory that a call takes for its pairs
+MOST_BYTES = 192 << 20  # of memory that a call takes for its pairs
 CPU_PAIRS = 1 << 12
 
 
@@ -53,13 +54,9 @@ class Measure(NamedTuple):
             numbers = 2 * (n + m) * dim + 2 * n * self.is_hard
         saved = 0
         if with_gradients and not (self.is_hard or self.needs_matrix):
-            size = ops.cuda_saved_size if x.is_cuda else ops.cpu_saved_size
-            pairs = 64  # what a call keeps beside its pairs does not count
             has_lengths = self.x_lengths is not None or self.y_lengths is not None
-            saved = size(
-                pairs, n, m, dim, x.dtype == torch.float64, self.cost, has_lengths, False, self.bandwidth,
-                self.warp_penalty != 0, self.kernel, 0, x.device.index or 0,
-            ) / pairs  # fmt: skip
+            options = has_lengths, False, self.bandwidth, self.warp_penalty != 0, self.kernel, 0, x.device.index or 0
+            saved = _saved_bytes(x.is_cuda, n, m, dim, x.dtype == torch.float64, self.cost, *options)
         return int(numbers * x.element_size() + saved + 16)
 
     def values(self, x, y, tile):
@@ -69,15 +66,18 @@ class Measure(NamedTuple):
         return self.forward(x, y, tile, save=False)[0]
 
     def gradients(self, x, y, tile, arriving):
-        """What reaches the series of a tile, (rows, N, D) and (columns, M, D), where `arriving` (count,) reaches the pairs'
-        values; of a triangle what reaches its one set, and None."""
+        """What reaches the series of a tile, (rows, N, D) and (columns, M, D), where arriving() (count,) reaches the pairs'
+        values; of a triangle what reaches its one set, and None.
+
+        It is called once the device has something to do.
+        """
         _, of_x, of_y = self.values_and_gradients(x, y, tile, arriving, True, True)
         return tile.sums(of_x, of_y)
 
     def values_and_gradients(self, x, y, tile, arriving, need_x, need_y):
         """(count,) values, and what reaches each pair's series: (count, N, D) and (count, M, D), of use where needed."""
         if self.needs_matrix:
-            return self._gradients_from_matrix(x, y, tile, arriving, need_x, need_y)
+            return self._gradients_from_matrix(x, y, tile, arriving(), need_x, need_y)
         return self._backward(x, y, tile, arriving, need_x, need_y)
 
     def _part(self, x, y, tile):
@@ -101,6 +101,7 @@ class Measure(NamedTuple):
 
     def _backward(self, x, y, tile, arriving, need_x, need_y):
         value, kept = self.forward(x, y, tile, save=True)
+        arriving = arriving()
         x, y, *lengths = self._part(x, y, tile)
         index = tile.index(x.device)
         with below_autograd():
@@ -136,6 +137,13 @@ class Measure(NamedTuple):
             wanted = [series for series, needed in ((x, need_x), (y, need_y)) if needed]
             found = iter(torch.autograd.grad(value, wanted, arriving))
         return value.detach(), next(found) if need_x else None, next(found) if need_y else None
+
+
+@functools.lru_cache(maxsize=64)
+def _saved_bytes(is_cuda, *problem):
+    """What the kernels keep for the gradients of a pair."""
+    pairs = 64  # what a call keeps beside its pairs does not count
+    return (ops.cuda_saved_size if is_cuda else ops.cpu_saved_size)(pairs, *problem) / pairs
 
 
 def reduced(x, y, cost, options):

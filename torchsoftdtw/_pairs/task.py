@@ -102,7 +102,7 @@ class Task(NamedTuple):
             **{name: getattr(self.options, name) for name in ("bandwidth", "gamma", "warp_penalty")},
             "cost": self._name_of_cost(device),
             "device": device.type,
-            "blocks": [len(blocks), blocks[0].bottom if blocks else 0],
+            "blocks": [len(blocks), *(blocks[0].shape if blocks else ())],
             "inputs": _digest([*series, self.options.x_lengths, self.options.y_lengths]),
         }
         return json.loads(json.dumps(identity))

@@ -199,11 +199,10 @@ __device__ __forceinline__ typename S::Scalar shift_of(double above) {
 // lane's last row before it. kGeneral: cells may lie outside the table.
 template <bool kGeneral, class S, class Where, typename M, class Visit, class Column>
 __device__ __forceinline__ void sweep_extended(
-    const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, double above, Lane<S, M>& state,
+    const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, M shift, Lane<S, M>& state,
     Visit&& visit, Column&& column) {
   using Cell = typename Lane<S, M>::Cell;
   constexpr M kFar = Unreachable<M>::value;
-  const M shift = kGeneral ? static_cast<M>(above) : static_cast<M>(shift_of<S>(above));
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const Cell bottom = state.left[S::kRows - 1];

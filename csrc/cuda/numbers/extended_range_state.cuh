@@ -81,9 +81,20 @@ struct ExtendedState {
 
 // What references of the row above exceed the lane's own by. Where there is no such row any number will do.
 template <class S>
-__device__ __forceinline__ double above_of(
-    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, double lane_above) {
-  return lane > 0 ? lane_above : top.exists ? top.reference - state.reference : 0;
+__device__ __forceinline__ double above_of(const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane) {
+  const double above = __shfl_up_sync(kAllLanes, state.reference, 1);
+  return lane == 0 && !top.exists ? 0 : (lane == 0 ? top.reference : above) - state.reference;
+}
+
+// What the plain sweep adds to m of the row above: of the lane above it is the same until references change.
+template <class S>
+__device__ __forceinline__ typename S::Scalar shift_of_lane_above(const ExtendedState<S>& state) {
+  return shift_of<S>(__shfl_up_sync(kAllLanes, state.reference, 1) - state.reference);
+}
+template <class S>
+__device__ __forceinline__ typename S::Scalar shift_of(
+    const ExtendedTop<S>& top, const ExtendedState<S>& state, int lane, typename S::Scalar of_lane_above) {
+  return lane > 0 ? of_lane_above : top.exists ? shift_of<S>(top.reference - state.reference) : 0;
 }
 
 // A pair's value, from its last entry.
@@ -145,11 +156,11 @@ struct Width {
   }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
   __device__ __forceinline__ bool plain(
-      const Recurrences<S>& recurrences, const ExtendedTop<S>& top, double above, T reach, bool may_be,
+      const Recurrences<S>& recurrences, const ExtendedTop<S>& top, T shift, T reach, bool may_be,
       ExtendedState<S>& state) {
     if (!ExtendedState<S>::kWideExists)
       return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit / 16);
-    return plain(rise_of(recurrences, reach, may_be), shift_of<S>(above), top.wide, state);
+    return plain(rise_of(recurrences, reach, may_be), shift, top.wide, state);
   }
   // The same for float32, from what m may rise by in the chunk.
   __device__ __forceinline__ bool plain(T rise, T shift, bool top_is_wide, ExtendedState<S>& state) {
@@ -178,16 +189,18 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& s
   return false;
 }
 
-// The general sweep over a chunk. It may lower references first, so they are to be handed on behind it.
+// The general sweep over a chunk. It may lower references first, so they are to be handed on behind it; `of_lane_above` is then
+// another one.
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
     const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,
-    double& lane_above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
-  if (__builtin_expect(__any_sync(kAllLanes, above_of(top, state, lane, lane_above) < -kFarAbove<S>), 0)) {
+    typename S::Scalar& of_lane_above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+  double above = above_of(top, state, lane);
+  if (__builtin_expect(__any_sync(kAllLanes, above < -kFarAbove<S>), 0)) {
     state.lower(lane, top);
-    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+    above = above_of(top, state, lane);
+    of_lane_above = shift_of_lane_above(state);
   }
-  const double above = above_of(top, state, lane, lane_above);
   const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
     return visit(recurrences.general, k, t, diag, up, left);
   };
@@ -203,16 +216,16 @@ __device__ __forceinline__ void sweep_general(
 template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_chunk(
     const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    double above, double& lane_above, bool plain, Width<S>& width, ExtendedState<S>& state, Visit&& visit,
-    Column&& column) {
+    typename S::Scalar shift, typename S::Scalar& of_lane_above, bool plain, Width<S>& width, ExtendedState<S>& state,
+    Visit&& visit, Column&& column) {
   const auto sweep = [&](auto& lane_state) {
     sweep_extended<false>(
-        extent, place, lane, top, above, lane_state,
+        extent, place, lane, top, shift, lane_state,
         [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
         column);
   };
   if (plain && sweep_plain<false>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, column);
+  sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
 }
 
 }  // namespace softdtw

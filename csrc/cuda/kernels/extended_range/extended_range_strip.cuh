@@ -35,7 +35,7 @@ __device__ void extended_forward_strip(
   ExtendedState<S> state;
   state.start(around.is_first && lane == 0);
   Width<S> width;
-  double lane_above = 0;
+  T of_lane_above = 0;
   Tile tile(problem, extent, strip, job.pair, lane);
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -53,13 +53,13 @@ __device__ void extended_forward_strip(
     __syncwarp();
     if (chunk % S::kStage == 0) {
       state.renew(lane, top.reference);
-      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      of_lane_above = shift_of_lane_above(state);
       width.start(state);
       if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
-    const double above = above_of(top, state, lane, lane_above);
+    const T shift = shift_of<S>(top, state, lane, of_lane_above);
     const bool plain = width.plain(
-        recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
+        recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -84,13 +84,13 @@ __device__ void extended_forward_strip(
       const bool is_done =
           plain && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
             sweep_ahead<kHasFastBits>(
-                lane, top, shift_of<S>(above), entries,
+                lane, top, shift, entries,
                 [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
                 [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
           });
-      if (!is_done) sweep_general(recurrences, extent, place, lane, top, lane_above, state, visit, column);
+      if (!is_done) sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
     } else {
-      sweep_chunk(recurrences, extent, place, lane, top, above, lane_above, plain, width, state, visit, column);
+      sweep_chunk(recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state, visit, column);
     }
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
@@ -191,7 +191,7 @@ __device__ void extended_backward_strip(
       state.start(around.is_first && lane == 0);
     }
     Width<S> width;
-    double lane_above = 0;
+    T of_lane_above = 0;
 #pragma unroll 1
     for (int part = 0; part < parts; ++part) {
       const int chunk = first_chunk + part;
@@ -203,13 +203,13 @@ __device__ void extended_backward_strip(
       if (group < above_groups && lane == 0) top.read(above_edge, group, true);
       if (part == 0) {
         if (stage == 0) state.renew(lane, top.reference);
-        lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+        of_lane_above = shift_of_lane_above(state);
         width.start(state);
       }
-      const double above = above_of(top, state, lane, lane_above);
-      const bool plain = width.plain(recurrences, top, above, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      const T shift = shift_of<S>(top, state, lane, of_lane_above);
+      const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
       sweep_chunk(
-          recurrences, extent, place, lane, top, above, lane_above, plain, width, state,
+          recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
           },

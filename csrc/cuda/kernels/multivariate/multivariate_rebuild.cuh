@@ -170,15 +170,14 @@ __device__ void rebuild_strip(
     const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
     const EdgeSlot<S>* const slots = sources.edges[edges];
     ExtendedTop<S> top;
-    float shift = 0;
-    double lane_above = 0;
+    float of_lane_above = 0, shift = 0;
     const auto look_above = [&](int part) {
       top.exists = part < above_parts;
       top.reference = slots[part].reference;
-      shift = shift_of<S>(above_of(top, state, lane, lane_above));
+      shift = shift_of<S>(top, state, lane, of_lane_above);
     };
     if (stage == 0) state.renew(lane, slots[0].reference);
-    lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+    of_lane_above = shift_of_lane_above(state);
     look_above(0);
     Width<S> width;
     width.start(state);
@@ -213,7 +212,7 @@ __device__ void rebuild_strip(
       state.become(true);
       width.fits = false;
       sweep_general(
-          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top, lane_above, state,
+          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             Weights<float> weights;
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);

@@ -53,9 +53,8 @@ __device__ __forceinline__ void sweep_strip(
   state.start(around.holds_corner(lane));
   Width<S> width;
   ExtendedTop<S> top;
-  double lane_above = 0;
   long long above_reference = 0;
-  T shift = 0;
+  T of_lane_above = 0, shift = 0;
   const auto take_top = [&](bool is_there) {
     if (above_group < above_groups) {
       const EdgeSlot<S>& slot = above_pipeline.wait(above_group, is_there);
@@ -70,7 +69,7 @@ __device__ __forceinline__ void sweep_strip(
     }
   };
   const auto look_above = [&] {
-    shift = shift_of<S>(above_of(top, state, lane, lane_above));
+    shift = shift_of<S>(top, state, lane, of_lane_above);
     above_reference = __double_as_longlong(top.reference);
   };
   // Lane 31 is kSkewChunks behind lane 0.
@@ -95,7 +94,7 @@ __device__ __forceinline__ void sweep_strip(
     const int end = min(Around::kIsCut ? (stage + 1) * S::kStage : chunk + S::kStage, chunks);
     if (stage == 0 || __any_sync(kAllLanes, state.is_wide || width.is_spent(state.narrow))) {
       state.renew(lane, around.reference_above(top, state));
-      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      of_lane_above = shift_of_lane_above(state);
       width.start(state);
       state.become(!__all_sync(kAllLanes, width.fits));
       look_above();
@@ -142,7 +141,7 @@ __device__ __forceinline__ void sweep_strip(
       double last_m = NAN;
       T last_s = NAN;
       sweep_general(
-          recurrences, extent, place, lane, top, lane_above, state,
+          recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));

@@ -112,8 +112,8 @@ __device__ __forceinline__ void rebuild_stage(
   using Place = typename Around::Place;
   Width<S> width;
   ExtendedTop<S> top;
-  double lane_above = 0, above_reference = 0;
-  T shift = 0;
+  double above_reference = 0;
+  T of_lane_above = 0, shift = 0;
 #pragma unroll 1
   for (int part = 0; part < parts; ++part) {
     const int chunk = first_chunk + part;
@@ -127,11 +127,11 @@ __device__ __forceinline__ void rebuild_stage(
       top = ExtendedTop<S>();
     if (part == 0) {
       if (first_chunk == 0) state.renew(lane, top.reference);
-      lane_above = __shfl_up_sync(kAllLanes, state.reference, 1) - state.reference;
+      of_lane_above = shift_of_lane_above(state);
       width.start(state);
     }
     if (part == 0 || top.reference != above_reference) {
-      shift = shift_of<S>(above_of(top, state, lane, lane_above));
+      shift = shift_of<S>(top, state, lane, of_lane_above);
       above_reference = top.reference;
     }
     auto& weights = stage_weights.chunks[part];
@@ -151,7 +151,7 @@ __device__ __forceinline__ void rebuild_stage(
         });
     if (!plain)
       sweep_general(
-          recurrences, extent, place, lane, top, lane_above, state,
+          recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
             return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));
