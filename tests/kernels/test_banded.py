@@ -59,20 +59,31 @@ def statuses(x, y, gammas, bandwidth, x_lengths=None, y_lengths=None):
     return saved[: 4 * len(x)].view(torch.int32).tolist()
 
 
-# Of 4 to 32 lanes, each with 4 and with 8 rows a lane: up to so many columns of a row.
-WIDEST = (15, 27, 35, 63, 75, 135, 155, 279)
+# Of 4 to 32 lanes, each with 4, 6 and 8 rows a lane: up to so many columns of a row. Few pairs have 4 rows a lane
+# where those are enough.
+WIDEST = (15, 21, 27, 35, 49, 63, 75, 105, 135, 155, 217, 279)
 
 
 @pytest.mark.parametrize("kind", ["noise", "walks", "sines", "steps"])
 @pytest.mark.parametrize("width", WIDEST)
 def test_every_ring_up_to_its_width(width, kind):
-    radius, batch = (width - 1) // 2, 3 if width > 63 else 9
-    for n, m, own in ((radius + 21, radius + 21, radius), (41, 41 + radius, radius // 2), (40 + radius // 3, 40, radius // 3)):
+    # On a GPU so many pairs that they have the ring that suits the width (test_emulation has all rings).
+    radius, batch, times = (width - 1) // 2, 3 if width > 63 else 9, 700 if GPU == "cuda" else 1
+    for n, m, own in (
+        (radius + 21, radius + 21, radius),
+        (41, 41 + radius, radius // 2),
+        (40 + radius // 3, 40, radius // 3),
+    ):
         assert 2 * own + 1 + abs(n - m) <= width
         x, y = series(kind, batch, n, 1), series(kind, batch, m, 2)
-        results = run(KERNEL, x.float(), y.float(), 1.0, bandwidth=own)
-        assert_close(results, Case(x, y, (), {"bandwidth": own}), [1.0] * batch)
-        alone = numpy64(soft_dtw(x.float().to(GPU), y.float().to(GPU), 1.0, kernel=KERNEL.name, bandwidth=own))
+        many = [z.float().repeat(times, 1, 1) for z in (x, y)]
+        results = run(KERNEL, *many, 1.0, bandwidth=own)
+        first = [result[:batch] for result in results]
+        for result, of_pairs in zip(results, first, strict=True):
+            again = result.reshape(times, *of_pairs.shape)
+            assert np.array_equal(again, np.broadcast_to(of_pairs, again.shape)), "a pair's numbers depend on its place"
+        assert_close(first, Case(x, y, (), {"bandwidth": own}), [1.0] * batch)
+        alone = numpy64(soft_dtw(*(z.to(GPU) for z in many), 1.0, kernel=KERNEL.name, bandwidth=own))
         np.testing.assert_array_equal(alone, results[0])
 
 
@@ -82,7 +93,9 @@ def test_short_series(n, radius):
     for m in {n, n + 3, max(1, n - 2)}:
         x, y = series("noise", 5, n, 3), series("noise", 5, m, 4)
         assert statuses(x, y, [1.0] * 5, radius) == [TAKEN] * 5
-        assert_close(run(KERNEL, x.float(), y.float(), 1.0, bandwidth=radius), Case(x, y, (), {"bandwidth": radius}), [1.0] * 5)
+        assert_close(
+            run(KERNEL, x.float(), y.float(), 1.0, bandwidth=radius), Case(x, y, (), {"bandwidth": radius}), [1.0] * 5
+        )
 
 
 @pytest.mark.parametrize("kind", ["noise", "walks"])

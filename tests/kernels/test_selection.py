@@ -22,7 +22,16 @@ PLAIN = (False, False, False)  # no band, no penalty, no lengths
 
 
 def chosen(
-    device, batch, n, dim=1, dtype=torch.float32, gradient=False, kernel="auto", cost="sqeuclidean", options=PLAIN, radius=-1
+    device,
+    batch,
+    n,
+    dim=1,
+    dtype=torch.float32,
+    gradient=False,
+    kernel="auto",
+    cost="sqeuclidean",
+    options=PLAIN,
+    radius=-1,
 ):
     is_float64 = dtype == torch.float64
     return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device], radius)[0]
@@ -155,7 +164,9 @@ def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
         assert named == f"stencil/{expected}"
     others = {"dtype": torch.float64}, {"dim": 2}, {"cost": "euclidean"}
     for other in others:
-        assert chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"
+        assert (
+            chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"
+        )
     assert chosen("sm_89", 5000, n, kernel="stencil", options=options, radius=radius) == "stencil/extended_range"
 
 

@@ -125,7 +125,9 @@ def choose(kernel, sizes, dtype, device, gradient, cost="sqeuclidean", options=(
     """
     cost = "sqeuclidean" if cost == "cosine" else cost
     is_float64, properties = dtype == torch.float64, _properties(device)
-    name, rows = ops.select_kernel(kernel, *sizes, is_float64, cost, *options, gradient, *properties, min(bandwidth, 2**31 - 1))
+    name, rows = ops.select_kernel(
+        kernel, *sizes, is_float64, cost, *options, gradient, *properties, min(bandwidth, 2**31 - 1)
+    )
     return Plan(name, rows) if name else None
 
 

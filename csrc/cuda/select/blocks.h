@@ -51,7 +51,8 @@ struct Ring {
 };
 
 // From the cheapest one on.
-constexpr Ring kRings[] = {{4, 4}, {8, 4}, {4, 8}, {8, 8}, {4, 16}, {8, 16}, {4, 32}, {8, 32}};
+constexpr Ring kRings[] = {{4, 4},  {6, 4},  {8, 4},  {4, 8},  {6, 8},  {8, 8},
+                           {4, 16}, {6, 16}, {8, 16}, {4, 32}, {6, 32}, {8, 32}};
 constexpr int kFewRows = 4;
 constexpr int64_t kWidestRing = kRings[std::size(kRings) - 1].width();
 
@@ -64,7 +65,7 @@ inline Ring ring_of(const Call& call) {
   if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
   // Few pairs get more lanes with fewer rows.
   for (const Ring& ring : kRings)
-    if (width <= ring.width() && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 4))
+    if (width <= ring.width() && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 2))
       return ring;
   for (const Ring& ring : kRings)
     if (width <= ring.width()) return ring;

@@ -2,25 +2,26 @@
 // that goes along the band; cells outside it take no time.
 //
 // A pair's rows come in blocks of K: block b is rows b K to b K + K - 1. Of the W columns that a row has in the band the first is
-// row + low. L lanes of a warp, 4 to 32, have a pair. Block b is lane b mod L's, and in step u it is at column j = u + low - 1 - b,
+// row + low. L lanes of a warp, 4 to 32, have a pair. Block b is lane b mod L's, and in step u it is at column
+//     j = u + low - 1 - b,
 // one step behind the block above. So it comes in at step b (K + 1), one column before its first one: there it sees the row above.
 // With s = j - b K - low = u - 1 - b (K + 1), row k of the block is in the band where
 //     k <= s < k + W,                                                                                                    (*)
-// and the block has left the band at s = W + K - 1. Its lane takes block b + L after L (K + 1) > W + K steps, which keeps a step more
-// at either end, for backward to be the mirror image. Every K + 1 steps, a group, one lane of each ring has a new block.
+// and the block has left the band at s = W + K - 1. After L (K + 1) > W + K steps its lane takes block b + L. That leaves a step at
+// either end, so that backward is the mirror image. Every K + 1 steps, a group, one lane of each ring has a new block.
 //
 //     K = 2, L = 3, W = 6     step 0 1 2 3 4 5 6 7 8 9 ...     s of each lane, . where no row is inside
-//                       lane 0    . 0 1 2 3 4 5 6 . .          a group is 3 steps: at step 9 lane 0 goes on with block 3
-//                       lane 1          . 0 1 2 3 4 ...
-//                       lane 2                . 0 1 ...
+//                       lane 0     . 0 1 2 3 4 5 6 . .         a group is 3 steps: at step 9 lane 0 goes on with block 3
+//                       lane 1           . 0 1 2 3 4 ...
+//                       lane 2                 . 0 1 ...
 //
-// (*) depends on r - k alone in the r-th step of a group, so that one mask of bits does for a group. A cell outside is 0 by one
-// selection, of the upper word of its float64. What is left of it is below 2^-1042, and comes in at some 3 n places of a pair: 2^-1030
-// against a last entry of 2^-1000 at least, and E is off by less than 2^-30 by it. Cells before the table's first one are 0, cells
-// behind its last row or column hold finite numbers from which no path comes back. All else is proved in linear_domain.cuh, whose
-// sums have fewer terms here.
+// (*) depends on r - k alone in the r-th step of a group, so one mask of bits does for a group. A cell outside is made 0 by one
+// selection, of the upper word of its float64 (with four rows a lane, of its weight as a whole). What is left of it is below
+// 2^-1042, and comes in at some 3 n places of a pair: 2^-1030 against a last entry of 2^-1000 at least, and E is off by less than
+// 2^-30 by it. Cells before the table's first one are 0; those behind its last row or column hold finite numbers from which no path
+// comes back. All else is proved in linear_domain.cuh, whose sums have fewer terms here.
 //
-// Forward keeps the series as it has read them and what the lanes hold every group or two, so no cell outside the band costs memory.
+// Forward keeps the series as it has read them, and what the lanes hold every group or two: no cell outside the band costs memory.
 //
 // ring.cuh has the lane, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
 #include "banded.h"
@@ -33,9 +34,9 @@ namespace {
 
 // Warps of a multiprocessor that registers are given out for.
 template <int kRows>
-constexpr int kForwardWarps = kRows <= 4 ? 20 : 16;
+constexpr int kForwardWarps = kRows == 4 ? 20 : 16;
 template <int kRows>
-constexpr int kBackwardWarps = kRows <= 4 ? 16 : 12;
+constexpr int kBackwardWarps = kRows == 4 ? 16 : 12;
 
 extern __shared__ int4 ring_memory[];
 
@@ -67,7 +68,8 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps<kRows>) banded_backward_
 // Calls f with the rows of a lane, as the type of a number.
 template <class F>
 cudaError_t with_rows(int rows, F&& f) {
-  return rows == 4 ? f(std::integral_constant<int, 4>()) : f(std::integral_constant<int, 8>());
+  if (rows == 4) return f(std::integral_constant<int, 4>());
+  return rows == 6 ? f(std::integral_constant<int, 6>()) : f(std::integral_constant<int, 8>());
 }
 
 template <class Kernel, class... Arguments>

@@ -11,16 +11,17 @@ namespace softdtw {
 // A chunk's entries, a lane's own. Dynamic shared memory, with the series behind it.
 template <int kRows>
 struct RingTable {
+  using Words = RingWords<kRows>;
   static constexpr int kSteps = RingLayout::groups_of_chunk(kRows) * (kRows + 1);
-  int4 words[kSteps][kRows / 4][kWarp];
+  typename Words::Type words[kSteps][kRows / Words::kCount][kWarp];
 
   __device__ __forceinline__ void store(int t, const double (&entries)[kRows]) {
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4) words[t][k / 4][threadIdx.x] = LinearNumbers<float>::pack(entries + k);
+    for (int k = 0; k < kRows; k += Words::kCount) words[t][k / Words::kCount][threadIdx.x] = Words::pack(entries + k);
   }
   __device__ __forceinline__ void load(int t, double (&entries)[kRows]) const {
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4) LinearNumbers<float>::unpack(words[t][k / 4][threadIdx.x], entries + k);
+    for (int k = 0; k < kRows; k += Words::kCount) Words::unpack(words[t][k / Words::kCount][threadIdx.x], entries + k);
   }
 };
 
@@ -36,7 +37,7 @@ struct RingFlow {
   // `end_row`: of the pair's last cell, whose B is 1, if it is there; else -1.
   template <bool kMayEnd, class Weight, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, int from, unsigned mask, unsigned mask_before, LinearWeights<Weight>& weights,
+      const Pair& pair, int from, unsigned mask, unsigned mask_before, RingWeights<Weight, kRows>& weights,
       const ColumnsAhead<float, -1>& columns, const double (&entries)[kRows], int end_row) {
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
     double down = __shfl_sync(kAllLanes, right[0], from);
@@ -82,15 +83,16 @@ __device__ __forceinline__ void ring_backward(
   constexpr int kGroup = kRows + 1, kGroups = RingLayout::groups_of_chunk(kRows);
   const int chunks = (pair.most_groups + kGroups - 1) / kGroups;
   RingFlow<kRows> flow;
-  int4 fours[kRows / 4];
+  using Words = RingWords<kRows>;
+  using Several = typename Words::Type;
+  Several several[kRows / Words::kCount];
   int word = 0;
   const auto fetch = [&](int chunk) {
     const bool is_there = chunk > 0 && chunk * kGroups < pair.groups && kept != nullptr;
     const int* const from = kept + (chunk - 1) * layout.words_of_chunk();
 #pragma unroll
-    for (int k = 0; k < kRows / 4; ++k)
-      fours[k] =
-          is_there ? __ldcs(reinterpret_cast<const int4*>(from) + k * pair.lanes + pair.lane) : make_int4(0, 0, 0, 0);
+    for (int k = 0; k < kRows / Words::kCount; ++k)
+      several[k] = is_there ? __ldcs(reinterpret_cast<const Several*>(from) + k * pair.lanes + pair.lane) : Several();
     word = is_there ? __ldcs(from + kRows * pair.lanes + pair.lane) : 0;
   };
   fetch(chunks - 1);
@@ -100,7 +102,7 @@ __device__ __forceinline__ void ring_backward(
       pair.take_rows(pair.block(first));
       RingSweep<Weight, kRows> sweep(pair, first);
 #pragma unroll
-      for (int k = 0; k < kRows / 4; ++k) Numbers::unpack(fours[k], sweep.state.left + 4 * k);
+      for (int k = 0; k < kRows; k += Words::kCount) Words::unpack(several[k / Words::kCount], sweep.state.left + k);
       sweep.state.diag = Numbers::of_word(word);
       if (chunk > 0) fetch(chunk - 1);
 #pragma unroll 1
@@ -118,7 +120,7 @@ __device__ __forceinline__ void ring_backward(
       const int group = chunk * kGroups + i, age = pair.age(group), block = pair.block(group), from = pair.neighbour(1);
       if (i < kGroups - 1) pair.take_rows(block);
       ColumnsAhead<float, -1> columns(pair.columns(group) + kGroup - 1);
-      LinearWeights<Weight> weights(pair, columns);
+      RingWeights<Weight, kRows> weights(pair, columns);
       const unsigned mask = pair.mask(age);
       const bool ends = group == pair.groups - 1;
       // The sum of a column is complete where the row above is outside the band, or the table: in the steps from `first_left` to
@@ -143,7 +145,7 @@ __device__ __forceinline__ void ring_backward(
 #pragma unroll 1
         for (int r = kGroup - 1; r >= 0; --r) step_back(r, std::true_type());
       } else {
-#pragma unroll(kRows <= 4 ? 5 : 3)
+#pragma unroll(kStepsAtOnce<kRows>)
         for (int r = kGroup - 1; r >= 0; --r) step_back(r, std::false_type());
       }
       if (age == 0 || group == 0) {

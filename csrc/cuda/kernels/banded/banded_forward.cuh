@@ -24,7 +24,7 @@ struct RingSweep {
   RingPair<kRows>& pair;
   RingState<kRows> state;
   ColumnsAhead<float, 1> columns;
-  LinearWeights<Weight> weights;
+  RingWeights<Weight, kRows> weights;
 
   // From group i on; the pair has the rows of this group.
   __device__ __forceinline__ RingSweep(RingPair<kRows>& pair_, int i)
@@ -52,7 +52,7 @@ struct RingSweep {
 #pragma unroll 1
       for (int r = 0; r < kRows + 1; ++r) step(r);
     } else {
-#pragma unroll(kRows <= 4 ? 5 : 3)
+#pragma unroll(kStepsAtOnce<kRows>)
       for (int r = 0; r < kRows + 1; ++r) step(r);
     }
   }

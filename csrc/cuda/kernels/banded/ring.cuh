@@ -15,15 +15,14 @@ struct RingLayout {
   int y_floats;                     // of y, with what lanes read before and behind the table
   int chunks;                       // of a pair of the problem's full lengths
 
-  __host__ explicit RingLayout(const Problem<float>& problem) {
-    const Ring ring = ring_of(call_of(problem, false));
-    lanes = ring.lanes, rows = ring.rows;
-    const int n = static_cast<int>(problem.n), m = static_cast<int>(problem.m);
+  __host__ RingLayout(int n, int m, const Ring& ring) : lanes(ring.lanes), rows(ring.rows) {
     const int groups = (m - 1 + (n - 1) / rows) / (rows + 1) + 2;
     chunks = (groups + groups_of_chunk() - 1) / groups_of_chunk();
-    x_floats = (n + rows - 1) / rows * rows;
+    x_floats = ((n + rows - 1) / rows * rows + 3) / 4 * 4;
     y_floats = (before() + chunks * groups_of_chunk() * rows + lanes + kAhead + 3) / 4 * 4;
   }
+  __host__ explicit RingLayout(const Problem<float>& problem)
+      : RingLayout(static_cast<int>(problem.n), static_cast<int>(problem.m), ring_of(call_of(problem, false))) {}
   __host__ __device__ int pairs() const { return kWarp / lanes; }  // of a warp
   // Groups of rows + 1 steps that backward rebuilds at once.
   __host__ __device__ int groups_of_chunk() const { return groups_of_chunk(rows); }
@@ -32,8 +31,8 @@ struct RingLayout {
   __host__ __device__ int before() const { return rows + lanes + kAhead; }
   // Of shared memory. So the pairs of a warp are in banks of their own.
   __host__ __device__ int floats_of_pair() const { return (x_floats + y_floats + kWarp - 1) / kWarp * kWarp + lanes; }
-  // What forward keeps of a pair: x and y as the sweep reads them, and the largest exponent of a cost; then what the lanes hold before
-  // every chunk but the first, whose start is known.
+  // What forward keeps of a pair: x and y as the sweep reads them, and the largest exponent of a cost; then what the lanes hold
+  // before every chunk but the first, whose start is known.
   __host__ __device__ int words_of_series() const { return x_floats + y_floats + 4; }
   __host__ __device__ int words_of_chunk() const { return (rows + 1) * lanes; }
   __host__ __device__ int64_t bytes_of_pair() const {
@@ -41,9 +40,56 @@ struct RingLayout {
   }
 };
 
+// Several words of a lane at a time, of entries and of numbers: four where four divide its rows, else two.
+template <int kRows, bool kInFours = kRows % 4 == 0>
+struct RingWords {
+  using Numbers = LinearNumbers<float>;
+  static constexpr int kCount = 4;
+  using Type = int4;
+
+  __device__ __forceinline__ static int4 pack(const double* a) { return Numbers::pack(a); }
+  __device__ __forceinline__ static int4 pack_rounded(const double* a) {
+    return make_int4(Numbers::word(a[0]), Numbers::word(a[1]), Numbers::word(a[2]), Numbers::word(a[3]));
+  }
+  __device__ __forceinline__ static void unpack(const int4& words, double* a) { Numbers::unpack(words, a); }
+  __device__ __forceinline__ static void read(const float* from, float* x) {
+    const float4 four = *reinterpret_cast<const float4*>(from);
+    x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+  }
+};
+
+template <int kRows>
+struct RingWords<kRows, false> {
+  using Numbers = LinearNumbers<float>;
+  static constexpr int kCount = 2;
+  using Type = int2;
+
+  __device__ __forceinline__ static int2 pack(const double* a) {
+    return make_int2(__double2hiint(a[0]), __double2hiint(a[1]));
+  }
+  __device__ __forceinline__ static int2 pack_rounded(const double* a) {
+    return make_int2(Numbers::word(a[0]), Numbers::word(a[1]));
+  }
+  __device__ __forceinline__ static void unpack(const int2& words, double* a) {
+    a[0] = __hiloint2double(words.x, words.x);
+    a[1] = __hiloint2double(words.y, words.x);
+  }
+  __device__ __forceinline__ static void read(const float* from, float* x) {
+    const float2 two = *reinterpret_cast<const float2*>(from);
+    x[0] = two.x, x[1] = two.y;
+  }
+};
+
+template <class Weight, int kRows>
+using RingWeights = LinearWeights<Weight, kRows % 4 == 0 ? 4 : 3>;
+// Steps of a loop over a group that are in flight.
+template <int kRows>
+constexpr int kStepsAtOnce = kRows == 8 ? 3 : kRows + 1;
+
 template <int kRows_>
 struct RingPair {
   using Numbers = LinearNumbers<float>;
+  using Words = RingWords<kRows_>;
   static constexpr int kRows = kRows_, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
@@ -108,6 +154,7 @@ struct RingPair {
     }
     __syncwarp();
     float apart = 0;
+#pragma unroll 8
     for (int i = lane; i < extent.n - 1; i += lanes) apart += (own[i + 1] - own[i]) * (own[i + 1] - own[i]);
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       apart += __shfl_xor_sync(kAllLanes, apart, distance);
@@ -150,13 +197,9 @@ struct RingPair {
     return line + (first_group + i) * kGroup + extent.low - 1 - block(i);
   }
   __device__ __forceinline__ void take_rows(int block) {
-    const int4* const from = reinterpret_cast<const int4*>(rows + min(max(block, 0), last_block()) * kRows);
+    const float* const from = rows + min(max(block, 0), last_block()) * kRows;
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4) {
-      const int4 four = from[k / 4];
-      x[k] = __int_as_float(four.x), x[k + 1] = __int_as_float(four.y);
-      x[k + 2] = __int_as_float(four.z), x[k + 3] = __int_as_float(four.w);
-    }
+    for (int k = 0; k < kRows; k += Words::kCount) Words::read(from + k, x + k);
   }
   // Which of a lane's cells are in the band: in step r of its group, bit kRows - 1 - k of the mask shifted by r for row k.
   __device__ __forceinline__ unsigned mask(int age) const {
@@ -222,7 +265,8 @@ struct RingState {
   // `from`: the lane of the block above. `mask`: of RingPair, shifted.
   template <class Weight, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, int from, unsigned mask, LinearWeights<Weight>& weights, const ColumnsAhead<float, 1>& columns) {
+      const Pair& pair, int from, unsigned mask, RingWeights<Weight, kRows>& weights,
+      const ColumnsAhead<float, 1>& columns) {
     double up = __shfl_sync(kAllLanes, left[kRows - 1], from);
     double upper_left = diag;
     diag = up;
@@ -235,13 +279,12 @@ struct RingState {
       left[k] = up = Pair::entry_of_band(mask, k, fma(weight, up, others));
     }
   }
-  // Four words of a lane at a time, and the last one.
+  // Several words of a lane at a time, and the last one.
   __device__ __forceinline__ void keep(int* words, int lanes, int lane) const {
-    int4* const fours = reinterpret_cast<int4*>(words);
+    using Words = RingWords<kRows>;
 #pragma unroll
-    for (int k = 0; k < kRows; k += 4)
-      fours[k / 4 * lanes + lane] = make_int4(
-          Numbers::word(left[k]), Numbers::word(left[k + 1]), Numbers::word(left[k + 2]), Numbers::word(left[k + 3]));
+    for (int k = 0; k < kRows; k += Words::kCount)
+      reinterpret_cast<typename Words::Type*>(words)[k / Words::kCount * lanes + lane] = Words::pack_rounded(left + k);
     words[kRows * lanes + lane] = Numbers::word(diag);
   }
 };
