@@ -68,6 +68,15 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "dtw_from_cost_backward(Tensor grad_value, Tensor cost_matrix, Tensor value, Tensor spans, Tensor? x_lengths, "
       "Tensor? y_lengths) -> Tensor grad_cost");
 
+  // For the nearest series under hard DTW, on the CPU. Boxes low, high (Q, D, L), L of at least N: a series of them for each of y,
+  // whose i-th box holds all vectors of y that a path may match the i-th of x with; x of dtw_bounds is (P, D, L).
+  // dtw_bounds: (P, Q), what x costs at least against them, a NaN nothing. dtw_within_of_pairs: the values of dtw_of_pairs, or
+  // infinity where one is above its limit, (B,) float64.
+  m.def("dtw_bounds(Tensor x, Tensor low, Tensor high, str cost) -> Tensor");
+  m.def(
+      "dtw_within_of_pairs(Tensor x_index, Tensor y_index, Tensor x, Tensor y, Tensor low, Tensor high, Tensor limits, "
+      "Tensor? x_lengths, Tensor? y_lengths, int bandwidth, float warp_penalty, str cost) -> Tensor");
+
   // Of every range of y, and so of every column that is its last one, the hard DTW of x with the best: value (B, M) float64
   // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.
   m.def("best_ranges(Tensor x, Tensor y, float warp_penalty, str cost) -> (Tensor value, Tensor start)");

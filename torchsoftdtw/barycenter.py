@@ -7,6 +7,7 @@ import torch
 
 from ._averages import arguments as asked_for
 from ._averages import dba, lbfgs, start, torch_optimizer
+from ._averages.implicit import AtMinimum
 from ._averages.objective import DivergenceObjective, Objective
 from ._inputs import arguments, sets
 from ._inputs import cost as costs
@@ -58,6 +59,11 @@ def barycenter(
     All find a local minimum, which depends on where they start. An average does not depend on the groups beside it, but
     for rounding. On CUDA, no step waits for the GPU.
 
+    Averages of "soft" and "divergence" have a gradient with respect to weights and series, where these require one: by the
+    implicit function theorem, as the minimum moves with them. What the minimum is not known to, this is not either, so let
+    it be found well (tol=0 and a large max_iter, float64). No gradient goes through the steps, nor to `init`; there is none
+    of higher order, and none with the costs "euclidean" and "cityblock", under which the minimum lies at kinks.
+
     Args:
         series: (K, L, D), series of length L and dimension D: a tensor or a NumPy array. Or a list of K series (length, D),
             or a nested tensor, each with a length of its own. Or (G, K, L, D): G groups of K series.
@@ -65,8 +71,7 @@ def barycenter(
         gamma: smoothing of "soft" and "divergence", in the unit of the cost, one positive number. "dba" has none.
         cost: of "soft" and "divergence": "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
             Of "dba": "sqeuclidean".
-        weights: (K,) or (G, K) numbers of at least 0, one per series; None: all alike. Averages have no gradient, with
-            respect to neither weights nor series.
+        weights: (K,) or (G, K) numbers of at least 0, one per series, of which only the ratios count; None: all alike.
         lengths: (K,) or (G, K) integers from 1 to L: the series' own lengths. What lies beyond may hold anything.
         labels: (K,) integers from 0 to G - 1: to which of G groups a series belongs.
         length: how many vectors an average has; None: as many as `init`, if that is a tensor, or else L.
@@ -110,6 +115,7 @@ def barycenter(
         raise TypeError(f"optimizer: expected a callable that makes a torch.optim.Optimizer, got {describe(optimizer)}")
     asked_for.check_steps(max_iter, tol)
     asked = asked_for.of_series(series, lengths, weights, labels)
+    asked_for.check_gradient(asked, method, cost)
     first, length = asked_for.start(init, length, asked)
     groups = asked.groups
     example = groups.series[:1, :1].expand(1, length, -1)  # which has the shape of an average
@@ -135,4 +141,7 @@ def barycenter(
             found = lbfgs.minimise(evaluate, first.double(), max_iter, tol, noise, first_size)
         else:
             found = torch_optimizer.minimise(evaluate, first.to(groups.series.dtype), max_iter, optimizer)
-        return Barycenter(*asked.answer(*found))
+    averages, history = found
+    if arguments.wants_gradient(*asked.inputs):
+        averages = AtMinimum.apply(*asked.inputs, averages.double(), groups, method == "divergence", kept)
+    return Barycenter(*asked.answer(averages, history))

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 
 from ._inputs import arguments, kinds, per_pair, sets
+from ._pairs import pruning
 from ._pairs import task as tasks
 from ._pairs.bar import Bar
 from ._pairs.journal import Marks
@@ -36,6 +37,9 @@ def nearest(
 
     All distances are computed, as `cdist` does, but only the k smallest of each series are kept: the matrix of all of them
     is never in memory. The sets may be memory maps, or lie on the CPU while a GPU computes.
+
+    Hard DTW with a band, on the CPU: where a sample of the pairs says that it pays, those that a lower bound (LB_Kim,
+    LB_Keogh) shows to be too far are left out, and others are given up on the way. The answer is the same to the bit.
 
     Args:
         x: (P, N, D), or any other form of a set that `cdist` takes.
@@ -86,18 +90,14 @@ def _count(k, most):
 
 @torch.no_grad()
 def _nearest(task, k, device, is_silent):
-    blocks = task.blocks(device)
+    is_pruned = pruning.is_worthwhile(task, k, device)
+    blocks = pruning.blocks(task) if is_pruned else task.blocks(device)
     kept = {}
     queue = Queue(Marks(len(blocks)))
     bar = Bar("nearest", len(blocks), 0, is_silent)
+    search = pruning.search(task, k, blocks, kept) if is_pruned else _among_all(task, k, blocks, kept, queue, device)
     try:
-        for number, values in computed(task, blocks, queue, device, copies_between(device, task.x.device)):
-            block = blocks[number]
-            candidates = _candidates(values, block.left, block.is_triangle)
-            kept[block.top] = _smallest(k, *kept.get(block.top, ()), *candidates)
-            if task.is_half and not block.is_triangle:  # which has the pairs of the other series as well
-                candidates = _candidates(values.T, block.top)
-                kept[block.left] = _smallest(k, *kept.get(block.left, ()), *candidates)
+        for number in search:
             queue.finish([number])
             bar.update(queue.count_finished)
     finally:
@@ -105,6 +105,19 @@ def _nearest(task, k, device, is_silent):
     nothing = torch.empty((0, k), dtype=torch.int64, device=device), torch.empty((0, k), dtype=task.dtype, device=device)
     indices, distances = zip(nothing, *(kept[top] for top in sorted(kept)), strict=True)
     return torch.cat(indices), torch.cat(distances)
+
+
+def _among_all(task, k, blocks, kept, queue, device):
+    """Computes all values. kept[top]: (indices, distances) of the rows of the blocks that begin there. Yields the numbers
+    of blocks that are done."""
+    for number, values in computed(task, blocks, queue, device, copies_between(device, task.x.device)):
+        block = blocks[number]
+        candidates = _candidates(values, block.left, block.is_triangle)
+        kept[block.top] = _smallest(k, *kept.get(block.top, ()), *candidates)
+        if task.is_half and not block.is_triangle:  # which has the pairs of the other series as well
+            candidates = _candidates(values.T, block.top)
+            kept[block.left] = _smallest(k, *kept.get(block.left, ()), *candidates)
+        yield number
 
 
 def _candidates(values, first, without_self=False):

@@ -51,6 +51,17 @@ inline int64_t bytes_of_steps(const Extent& extent) {
   return bytes;
 }
 
+// Boxes [low, high] of vectors, one behind the other as a series is.
+template <typename T>
+struct Boxes {
+  Cost cost;
+  int64_t dim, stride;
+  const T *low, *high;  // [dim][stride]
+
+  Boxes from(int64_t first) const { return {cost, dim, stride, low + first, high + first}; }
+  Boxes of_series(int64_t number) const { return from(number * dim * stride); }
+};
+
 template <typename T>
 struct HardPair {
   Cost cost;
@@ -64,6 +75,10 @@ struct HardPair {
   double* entries;  // [3][entries_stride(n)]
   uint8_t* steps;   // group by group, each from its first row on; null: no path
   int64_t* starts;  // of the groups
+  // A value above the limit may be infinity instead. Then every vector of x lies in its box where it is matched with y's.
+  double limit = __builtin_inf();
+  Boxes<T> boxes = {};
+  T* box_costs;  // [n] memory for what x costs at least, by row
 };
 
 // What a problem says of its pair b, and its series, packed where pair.x and pair.y are to point to.

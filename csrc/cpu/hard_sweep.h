@@ -61,8 +61,46 @@ SOFTDTW_INLINE bool hard_cells(
   return false;
 }
 
-template <typename T, bool WithSteps>
+SOFTDTW_INLINE double lowest_of(const double* entries, int64_t count) {
+  Vec<double> least = splat(__builtin_inf());
+  int64_t k = 0;
+  for (; k + kWidth<double> <= count; k += kWidth<double>) least = minimum(load(entries + k), least);
+  double found = lowest<double>(least);
+  for (; k < count; ++k) found = entries[k] < found ? entries[k] : found;
+  return found;
+}
+
+constexpr int64_t kDiagonalsPerLook = 8;  // at the limit
+
+// What the rows below one cost at least, whatever they are matched with.
+template <typename T>
+class RowsBelow {
+ public:
+  explicit RowsBelow(const HardPair<T>& pair) : costs_(pair.box_costs) {
+    if (!pair.boxes.low) return;
+    for (int64_t row = 0; row < pair.extent.n; row += kHardBlock) {
+      const int64_t count = pair.extent.n - row < kHardBlock ? pair.extent.n - row : kHardBlock;
+      box_costs(pair.boxes.from(row), pair.x + row, pair.x_stride, count, pair.box_costs + row);
+      left_ += sum_of(costs_ + row, count);
+    }
+  }
+  // Rows only grow from call to call.
+  double operator()(int64_t row) {
+    for (; next_ <= row; ++next_) left_ -= costs_[next_];
+    return left_;
+  }
+
+ private:
+  const T* const costs_;
+  int64_t next_ = 0;
+  double left_ = 0;
+};
+
+enum class Wanted { kValue, kSteps, kUpToLimit };
+
+template <typename T, Wanted kWanted>
 HardEnd hard_sweep_of(const HardPair<T>& pair) {
+  constexpr bool WithSteps = kWanted == Wanted::kSteps;
   const Extent& extent = pair.extent;
   const int64_t diagonals = diagonals_of(extent), bottom = extent.n - 1;
   const double infinite = __builtin_inf();
@@ -78,6 +116,7 @@ HardEnd hard_sweep_of(const HardPair<T>& pair) {
   alignas(64) T cost[kHardBlock] = {};  // what is beyond a diagonal keeps an earlier number
   uint8_t* steps = pair.steps;
   DiagonalRows group = rows_of_group(extent, 0);
+  RowsBelow<T> below(pair);
   for (int64_t d = 0; d < diagonals; ++d) {
     double *const now = rows[d % 3], *const last = rows[(d + 2) % 3], *const before = rows[(d + 1) % 3];
     const DiagonalRows own(extent, d);
@@ -102,6 +141,14 @@ HardEnd hard_sweep_of(const HardPair<T>& pair) {
     now[own.first - 1] = own.first == 0 && pair.open_ends ? 0 : infinite;
     now[own.last + 1] = infinite;
     if (pair.open_ends && own.last == bottom && now[bottom] < end.value) end = {now[bottom], d - bottom};
+    if constexpr (kWanted == Wanted::kUpToLimit) {
+      if (d % kDiagonalsPerLook == kDiagonalsPerLook - 1) {  // a path meets this diagonal or the last one
+        const DiagonalRows others(extent, d - 1);
+        const double here = lowest_of(now + own.first, own.last - own.first + 1);
+        const double there = lowest_of(last + others.first, others.last - others.first + 1);
+        if ((here < there ? here : there) + below(own.last) > pair.limit) return {infinite, extent.m - 1};
+      }
+    }
   }
   if (!pair.open_ends) end.value = rows[(diagonals - 1) % 3][bottom];
   if (spoiled) end.value = __builtin_nan("");
@@ -110,5 +157,6 @@ HardEnd hard_sweep_of(const HardPair<T>& pair) {
 
 template <typename T>
 HardEnd hard_sweep(const HardPair<T>& pair) {
-  return pair.steps ? hard_sweep_of<T, true>(pair) : hard_sweep_of<T, false>(pair);
+  if (pair.steps) return hard_sweep_of<T, Wanted::kSteps>(pair);
+  return pair.boxes.low ? hard_sweep_of<T, Wanted::kUpToLimit>(pair) : hard_sweep_of<T, Wanted::kValue>(pair);
 }

@@ -16,6 +16,8 @@ namespace {
 
 #include "backward.h"
 
+#include "box_costs.h"
+
 #include "hard_sweep.h"
 
 #include "ranges_sweep.h"
@@ -25,8 +27,8 @@ namespace {
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>, ranges_sweep<float>},
-    {forward<double>, backward<double>, hard_sweep<double>, ranges_sweep<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, box_sum<float>, ranges_sweep<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, box_sum<double>, ranges_sweep<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

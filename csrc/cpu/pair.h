@@ -160,6 +160,7 @@ struct Kernels {
   void (*backward)(
       const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
+  T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
 };
 

@@ -14,6 +14,7 @@ import bench_hard
 import bench_kernels
 import bench_kinds
 import bench_libraries
+import bench_nearest
 import bench_shapes
 import bench_study
 import profile_kernels
@@ -65,6 +66,13 @@ def test_benchmarks_take_a_kind_of_data(record_of, module, arguments):
     record = record_of(module, *arguments, "--repeats", "1", "--kind", "smoothed")
     assert record["settings"]["data"] == "smoothed"
     assert record["rows"]
+
+
+def test_bounds_are_timed_beside_all_values(record_of):
+    small = "--count", "12", "--length", "20", "--repeats", "1"
+    rows = record_of(bench_nearest, "--kinds", "walks", "real:GunPoint", *small)["rows"]
+    assert [row["shape"][0] for row in rows] == 8 * [12, 24]
+    assert all(own > 0 for row in rows for own in row["seconds"].values())
 
 
 KINDS = ["--shapes", "3x24x1", "--repeats", "1", "--kinds", "steps", "real:Heartbeats"]

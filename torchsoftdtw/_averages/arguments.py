@@ -12,6 +12,7 @@ INITS = ("mean", "medoid")
 
 class Asked(NamedTuple):
     groups: Groups
+    inputs: tuple  # weights (K,) float64 and series (K, M, D), of which the averages are functions
     has_one: bool  # whether there is one average, which has no G in its shape
     is_array: bool  # whether the series came as NumPy arrays
 
@@ -40,7 +41,6 @@ def of_series(series, lengths, weights, labels):
     series, lengths = sets.of_set("series", series, lengths)
     if len(series) == 0:
         raise ValueError("series: expected at least one of them in each group, got none")
-    _refuse_gradient("series", series)
     series = series.to(kinds.compute_dtype(series.dtype))
     lengths = per_pair.integers_per_pair("lengths", lengths, series, True, 1, series.shape[1])
     _check_finite(series, lengths, groups)
@@ -48,10 +48,12 @@ def of_series(series, lengths, weights, labels):
     if labels is not None:
         labels, count = _labels(labels, series)
     weights = _weights(weights, series, groups)
-    groups = Groups(series, lengths, weights, labels, count)
-    if not bool(groups.have_weight.all()):
+    if is_array:
+        _refuse_gradient("weights", weights, "averages are NumPy arrays, as the series are, and have none")
+    groups = Groups(series.detach(), lengths, weights.detach(), labels, count)
+    if not bool((groups.total > 0).all()):
         raise ValueError("weights: expected a positive sum in every group of series, got 0")
-    return Asked(groups, has_one, is_array)
+    return Asked(groups, (weights, series), has_one, is_array)
 
 
 def start(init, length, asked):
@@ -66,7 +68,7 @@ def start(init, length, asked):
         return arguments.one_of("init", init, INITS), groups.series.shape[1] if length is None else int(length)
     init = torch.from_numpy(init) if kinds.is_array(init) else init
     arguments.check_float_tensor("init", init)
-    _refuse_gradient("init", init)
+    _refuse_gradient("init", init, "an average is the same wherever it starts near by")
     wanted = "length" if length is None else int(length), groups.series.shape[2]
     wanted = wanted if asked.has_one else (groups.count, *wanted)
     shape = init.shape
@@ -106,9 +108,21 @@ def _flat(name, given, groups):
     return tensor.flatten()
 
 
-def _refuse_gradient(name, tensor):
+def check_gradient(asked, method, cost):
+    """Raise where a gradient is asked for and there is none."""
+    why = None
+    if method == "dba":
+        why = "averages of the method 'dba' have none, since best paths change in jumps"
+    elif cost in ("euclidean", "cityblock"):
+        why = f"with the cost {cost!r} the minimum lies at kinks"
+    for name, tensor in zip(("weights", "series"), asked.inputs, strict=True):
+        if why is not None:
+            _refuse_gradient(name, tensor, why)
+
+
+def _refuse_gradient(name, tensor, why):
     if arguments.wants_gradient(tensor):
-        raise ValueError(f"{name}: expected a tensor that requires no gradient: averages have none; call .detach()")
+        raise ValueError(f"{name}: expected a tensor that requires no gradient: {why}; call .detach()")
 
 
 def _check_finite(series, lengths, groups):
@@ -136,7 +150,6 @@ def _weights(weights, series, groups):
     if weights is None:
         return torch.ones(len(series), dtype=torch.float64, device=series.device)
     tensor = per_pair.numbers_as_tensor("weights", weights)
-    _refuse_gradient("weights", tensor)
     if groups is not None:
         tensor = _flat("weights", tensor, groups)
     if tensor.shape != (len(series),):

@@ -37,16 +37,16 @@ class Groups:
         of_all, device = len(series), series.device
         if labels is None:
             order = torch.arange(of_all, device=device)
-            labels = torch.arange(count, device=device).repeat_interleave(of_all // count)
+            self.labels = labels = torch.arange(count, device=device).repeat_interleave(of_all // count)
         else:
+            self.labels = labels
             labels, order = labels.sort(stable=True)
         self._x_index, self._y_index = labels.int(), order.int()
         self._starts = torch.searchsorted(labels, torch.arange(count + 1, device=device))
         self._weight = weights[order]
         self._whole = self._block(0, of_all)
-        total = self._whole.sums(self._weight)
-        self.have_weight = total > 0  # (G,)
-        self._weight = self._weight / total[labels]
+        self.total = self._whole.sums(self._weight)  # (G,)
+        self._weight = self._weight / self.total[labels]
         self._whole = self._whole._replace(weight=self._weight)
 
     def blocks(self, most):

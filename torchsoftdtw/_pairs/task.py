@@ -50,7 +50,7 @@ class Task(NamedTuple):
         """(P, Q), differentiable with respect to both sets, which are on the device of the computation."""
         x = self.x.to(self.dtype)
         y = x if self.is_half else self.y.to(self.dtype)
-        measure, own_x, own_y, factor = self._measure(x, y)
+        measure, own_x, own_y, factor = self.measure(x, y)
         value = all_pairs.values(measure, own_x, own_y, self.is_half)
         value = value if factor == 1 else value / factor
         x_lengths, y_lengths = self.options.x_lengths, self.options.y_lengths
@@ -60,10 +60,13 @@ class Task(NamedTuple):
             value = value - 0.5 * (of_x.unsqueeze(1) + of_y)
             if self.is_half:  # where other kernels may have left a rounding
                 value = value.masked_fill(torch.eye(len(of_x), dtype=torch.bool, device=value.device), 0.0)
-        if self.length_norm:
-            n = x.shape[1] if x_lengths is None else x_lengths.unsqueeze(1)
-            value = value / (n + (y.shape[1] if y_lengths is None else y_lengths))
-        return value
+        return value / self.lengths() if self.length_norm else value
+
+    def lengths(self):
+        """The sums of the lengths of all pairs' series, that broadcast to (P, Q); one number where all are alike."""
+        n, m = self.options.x_lengths, self.options.y_lengths
+        n = self.x.shape[1] if n is None else n.unsqueeze(1)
+        return n + (self.y.shape[1] if m is None else m)
 
     def part(self, x, y, is_half):
         """The task of other series, x and y, each with its lengths."""
@@ -74,7 +77,7 @@ class Task(NamedTuple):
         """The blocks, as Tiles, in which this is computed on a device."""
         x, y = (torch.empty((0, *series.shape[1:]), dtype=self.dtype, device=device) for series in (self.x, self.y))
         nothing = self.part((x, None), (y, None), False)
-        measure, own_x, own_y, _ = nothing._measure(x, y)
+        measure, own_x, own_y, _ = nothing.measure(x, y)
         shape = measure.tile_shape(self.shape, own_x, own_y, self.is_half)
         least = 2 if device.type == "cuda" else 1  # a tile may take it less time than a block takes the host
         bytes_of_series = max(x.shape[1], y.shape[1]) * x.shape[2] * x.element_size()
@@ -119,7 +122,7 @@ class Task(NamedTuple):
         first = (series[:1, :end].to(device, self.dtype) for series, end in zip((self.x, self.y), ends, strict=True))
         return f"{name} {self.cost(*first).double().mean().item():.4g}"
 
-    def _measure(self, x, y):
+    def measure(self, x, y):
         """(Measure, x, y, factor): series in a cost of the kernels' own, of whose values a `factor`-th part is wanted."""
         kernel = selection.plan(self.kernel, x).kernel
         ops.require_build_for(x)
