@@ -177,7 +177,8 @@ bool run_ring_of(const Pair<float>& pair, int lanes) {
   const bool keeps = pair.dx != nullptr;
   const int64_t stride = layout.bytes_of_pair();
   std::vector<double> memory = memory_of(keeps ? stride : 0),
-                      shared = memory_of(sizeof(RingTable<kRows>) + layout.pairs() * layout.floats_of_pair() * sizeof(float));
+                      shared =
+                          memory_of(sizeof(RingTable<kRows>) + layout.pairs() * layout.floats_of_pair() * sizeof(float));
   char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
   PairStatus status = PairStatus::kGivenUp;
   in_a_warp([&] {
