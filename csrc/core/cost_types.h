@@ -48,7 +48,7 @@ struct Huber : SqEuclidean<Math> {
   SOFTDTW_HD static V slope(V u) { return u > V{} + 1 ? V{} + 1 : u < V{} - 1 ? V{} - 1 : u; }
 };
 
-// In the order of Cost, which names the first ones.
+// In the order of Cost.
 template <class Math>
 using Costs = std::tuple<SqEuclidean<Math>, Euclidean<Math>, Cityblock<Math>, Huber<Math>>;
 

@@ -15,7 +15,7 @@ namespace softdtw {
 constexpr double kLn2 = 0.693147180559945309417;
 
 // A ready-made matrix, or the place of a type in Costs (cost_types.h).
-enum class Cost : int { kMatrix = -1, kSqEuclidean, kEuclidean, kCityblock };
+enum class Cost : int { kMatrix = -1, kSqEuclidean, kEuclidean, kCityblock, kHuber };
 
 // A (batch, row, column) tensor with any strides, counted in elements: x is (B, N, D), y (B, M, D), a cost matrix (B, N, M).
 template <typename T>

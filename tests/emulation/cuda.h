@@ -126,6 +126,7 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, int by) {
 }
 inline int __vimin3_s32(int a, int b, int c) { return std::min(a, std::min(b, c)); }
 inline int __viaddmax_s32(int a, int b, int c) { return std::max(a + b, c); }
+inline int __viaddmin_s32(int a, int b, int c) { return std::min(a + b, c); }
 inline int __popc(unsigned a) { return __builtin_popcount(a); }
 inline int __ffs(int a) { return __builtin_ffs(a); }
 inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }

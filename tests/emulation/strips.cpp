@@ -6,6 +6,7 @@ inline bool is_patient = false;    // whether engines go on with pairs for which
 inline int stages_left_out = 0;    // so far, by the extended range's backward pass
 inline int linear_steps_done = 0;  // up to the last look of the linear domain's that let a pair go on
 
+#include "cuda/kernels/banded/banded_backward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
@@ -110,8 +111,8 @@ enum class ShortPairKind { kLinear, kWindow, kIntegerLog2, kLog2Window };
 int window_failures = 0;
 
 // As linear_domain.cu has it, of one of the engines. T is float for integer log2 and for windows.
-template <typename T, int kRows, ShortPairKind kKind>
-bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
+template <class Options, typename T, int kRows, ShortPairKind kKind>
+bool run_short_pair_with(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
   constexpr bool kIsSteep = kKind == ShortPairKind::kIntegerLog2 || kKind == ShortPairKind::kLog2Window;
   using Table = std::conditional_t<kIsSteep, Log2Table<kRows>, LinearTable<T, kRows>>;
   const bool keeps = pair.dx != nullptr;
@@ -125,10 +126,10 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   in_a_warp([&] {
     bool taken;
     if constexpr (kIsSteep)
-      taken = log2_forward<kRows>(
+      taken = log2_forward<kRows, Options>(
           problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
     else
-      taken = linear_forward<T, kRows>(problem, layout, 0, window, pair.value, kept, stride);
+      taken = linear_forward<T, kRows, Options>(problem, layout, 0, window, pair.value, kept, stride);
     if (threadIdx.x == 0 && taken) status = kIsSteep ? PairStatus::kIntegerLog2 : PairStatus::kLinearDomain;
   });
   if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
@@ -136,7 +137,7 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   char* const table = reinterpret_cast<char*>(shared.data());
   unsigned failed = 0;
   in_a_warp([&] {
-    using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows>, LinearBackward<T, kRows>>;
+    using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows, Options>, LinearBackward<T, kRows, Options>>;
     if constexpr (kKind == ShortPairKind::kLog2Window || kKind == ShortPairKind::kWindow)
       failed = short_pair_window_backward<Engine>(problem, gradient, layout, 0, table, kept, stride, &status);
     else
@@ -144,6 +145,13 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
   });
   window_failures += failed != 0;
   return true;
+}
+
+template <typename T, int kRows, ShortPairKind kKind>
+bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout, const Pair<T>& pair) {
+  using WithPenalty = ShortPairOptions<SquaredDifference, true>;
+  return pair.warp_penalty != 0 ? run_short_pair_with<WithPenalty, T, kRows, kKind>(problem, layout, pair)
+                                : run_short_pair_with<PlainOptions, T, kRows, kKind>(problem, layout, pair);
 }
 
 template <typename T, ShortPairKind kKind = ShortPairKind::kLinear>
@@ -166,6 +174,31 @@ bool run_short_pair(const Pair<T>& pair, int lanes) {
     }
     return false;
   }
+}
+
+// As banded.cu has it.
+template <int kRows>
+bool run_ring_of(const Pair<float>& pair, int lanes) {
+  const Problem<float> problem = problem_of(pair);
+  const RingLayout layout(pair.n, pair.m, Ring{kRows, lanes});
+  const bool keeps = pair.dx != nullptr;
+  const int64_t stride = layout.bytes_of_pair();
+  std::vector<double> memory = memory_of(keeps ? stride : 0),
+                      shared =
+                          memory_of(sizeof(RingTable<kRows>) + layout.pairs() * layout.floats_of_pair() * sizeof(float));
+  char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
+  PairStatus status = PairStatus::kGivenUp;
+  in_a_warp([&] {
+    if (banded_forward<kRows>(problem, layout, 0, reinterpret_cast<float*>(shared.data()), pair.value, kept, stride) &&
+        threadIdx.x == 0)
+      status = PairStatus::kLinearDomain;
+  });
+  if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
+  const Gradient<float> gradient = gradient_of(pair);
+  in_a_warp([&] {
+    banded_backward<kRows>(problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &status);
+  });
+  return true;
 }
 
 template <int kRows>
@@ -194,6 +227,10 @@ bool log2_of_8_lanes(const Pair<float>* pair) { return run_short_pair<float, Sho
 bool log2_of_32_lanes(const Pair<float>* pair) { return run_short_pair<float, ShortPairKind::kIntegerLog2>(*pair, 32); }
 bool log2_of_32_lanes_in_windows(const Pair<float>* pair) {
   return run_short_pair<float, ShortPairKind::kLog2Window>(*pair, 32);
+}
+
+bool ring(const Pair<float>* pair, int rows, int lanes) {
+  return rows == 4 ? run_ring_of<4>(*pair, lanes) : rows == 6 ? run_ring_of<6>(*pair, lanes) : run_ring_of<8>(*pair, lanes);
 }
 
 // What a pair saves whose table is swept from both its ends, in bytes.

@@ -4,14 +4,14 @@ Engine by engine, a warp at a time: what each has to take and what to give up. W
 """
 
 import ctypes
-from math import inf, log, nan, pi
+from math import ceil, inf, log, log2, nan, pi, sqrt
 
 import numpy as np
 import oracle
 import pytest
 import torch
 from cases import normal, numpy64
-from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
+from test_engines import CASES, Case, assert_value, bound_of, case_of, costs_of, expected, expected_pairs, two_corridors
 
 import torchsoftdtw
 from emulation.build import COMPILER, build_strips, once
@@ -30,12 +30,13 @@ LOG2 = {
     "log2_of_32_lanes_in_windows": torch.float32,
 }
 DTYPES = EXTENDED | LINEAR | LOG2
+RING = "ring"  # of (rows, lanes)
 OF_MATRICES = ["extended_four"]
 
 # The linear domain's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
 # last entry and the tilt of all steps may use up of it.
 LONGEST_SHORT = 1500
-LINEAR_DEEPEST, TILT, LINEAR_RANGE = 225, 1.28125, 2000
+LINEAR_DEEPEST, LINEAR_MOST_PENALTY, TILT, LINEAR_RANGE = 225, 880, 1.28125, 2000
 # Integer log2's (integer_log2.cuh): of a value, for every step; of a cost; of the difference of entries of a pair that
 # fits.
 LOG2_LEAST, LOG2_DEEPEST, LOG2_RANGE = 1 / 32, 2**20, 2**19
@@ -58,6 +59,8 @@ def strips(tmp_path_factory):
     library = ctypes.CDLL(str(once(tmp_path_factory, "strips", build_strips)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
+    library.ring.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_int
+    library.ring.restype = ctypes.c_bool
     library.bidirectional_bytes.restype = ctypes.c_int64
     library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
     library.sides_fit.restype = ctypes.c_bool
@@ -72,12 +75,12 @@ def patient_strips(strips):
     strips.set_patient(False)
 
 
-def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_penalty=0.0, keeps=True):
+def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_penalty=0.0, keeps=True, ring=()):
     """The value, dx, dy and the alignment of two series or of a cost matrix; None where the engine gives the pair up.
 
     Without `keeps` the value alone is computed. What an engine leaves out is NaN.
     """
-    dtype = DTYPES[engine]
+    dtype = DTYPES.get(engine, torch.float32)
     given = [None if z is None else z.to(dtype).contiguous() for z in (x, y, costs)]
     n, m = (len(x), len(y)) if costs is None else costs.shape
     shapes, beyond = ((1,), (n,), (m,), (n, m)), 64
@@ -92,7 +95,7 @@ def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_
         *(n, m, gamma, warp_penalty, -1 if bandwidth is None else bandwidth),
         *(z.data_ptr() if is_wanted else None for z, is_wanted in wanted),
     )
-    taken = getattr(strips, engine)(ctypes.byref(pair))
+    taken = getattr(strips, engine)(ctypes.byref(pair), *ring)
     assert all(buffer[-beyond:].isnan().all() for buffer in buffers), "something was written beyond the results"
     if not taken:
         return None
@@ -105,14 +108,14 @@ def is_univariate(case):
 
 
 def applies(engine, case):
-    """As is_short of select/plan.cpp, which is integer log2's too, by a pair's lanes.
+    """As are_short_pairs of select/blocks.h, which is integer log2's too, by a pair's lanes.
 
     Windows are for lanes of 16 rows.
     """
     rows, columns = case.x.shape[1], case.x.shape[2] if case.y is None else case.y.shape[1]
     if engine in EXTENDED:
         return True
-    if {"bandwidth", "warp_penalty"} & case.options.keys():
+    if case.options.get("bandwidth") is not None:
         return False
     if engine.endswith("in_windows") and rows <= 12 * 32:
         return False
@@ -129,18 +132,27 @@ def runs():
                     yield name, engine, given
 
 
-def has_to_take(engine, pair, gamma):
+def tilt_of(penalty):
+    """log2 of what the linear domain divides a step by, from the penalty in exponents of 2."""
+    q = 2.0**-penalty
+    return ceil((penalty + log2(q + sqrt(q * q + 1))) * 32 + 0.125) / 32 - penalty
+
+
+def has_to_take(engine, pair, gamma, warp_penalty):
     """Whether a patient level or integer log2 has to take a pair; None where it may give it up."""
-    highest = pair.costs.max() / gamma / log(2)
+    penalty = warp_penalty / gamma / log(2)
+    highest = pair.costs.max() / gamma / log(2) + penalty
     used, steps = pair.value / gamma / log(2), pair.rows + pair.columns
     if engine in LOG2:
         if abs(used) < LOG2_LEAST * steps - 1 or highest > 1.001 * LOG2_DEEPEST:
             return False
         return True if abs(used) > LOG2_LEAST * steps + 1 and highest * steps < LOG2_RANGE else None
-    used += TILT * steps
-    if used > LINEAR_RANGE + 1 or highest > 1001:
+    if penalty > LINEAR_MOST_PENALTY or highest > 1001:
         return False
-    return True if used < LINEAR_RANGE - 1 and highest < 0.999 * LINEAR_DEEPEST else None
+    used += tilt_of(penalty) * steps
+    if used > LINEAR_RANGE - penalty + 1:
+        return False
+    return True if used < LINEAR_RANGE - penalty - 2 and highest < 0.999 * LINEAR_DEEPEST else None
 
 
 def assert_alignment(alignment, pair, dtype, what):
@@ -154,6 +166,29 @@ def assert_gradients(gradients, x, y, pair, dtype, what):
         error = np.abs(gradient - (pair.alignment[:, :, None] * slope).sum(axis)[:, 0]).max()
         allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
         assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+
+
+RINGS = [(rows, lanes) for lanes in (4, 8, 16, 32) for rows in (4, 6, 8)]  # of select/blocks.h
+
+
+@pytest.mark.parametrize(("rows", "lanes"), RINGS)
+def test_a_ring_takes_bands_up_to_its_width(strips, rows, lanes):
+    widest = (lanes - 1) * (rows + 1)
+    radius = (widest - 1) // 2
+    shapes = [(radius + 21, radius + 21, radius), (45, 45 + radius // 2, radius // 2), (40 + radius // 3, 40, radius // 3)]
+    shapes += [(1, 1, radius), (2, 3, 0), (rows, rows + 1, 1), (90, 90, 0), (90, 90, min(5, radius))]
+    for n, m, own in shapes:
+        x, y = (normal(size, 1, seed=seed).float().double() for seed, size in ((1, n), (2, m)))
+        case = Case(x[None], y[None], (1.0,), {"bandwidth": own})
+        pair = expected(case, 1.0)[0]
+        value, dx, dy, _ = run(strips, RING, 1.0, x, y, bandwidth=own, ring=(rows, lanes))
+        what = f"{n} x {m}, radius {own}"
+        assert_value(value, pair, 1.0, torch.float32, what)
+        assert_gradients((dx, dy), x, y, pair, torch.float32, what)
+        assert run(strips, RING, 1.0, x, y, bandwidth=own, keeps=False, ring=(rows, lanes))[0] == value
+    n = radius + 30
+    x, y = normal(n, 1, seed=1), normal(n + widest % 2 + 1, 1, seed=2)
+    assert run(strips, RING, 1.0, x, y, bandwidth=radius, ring=(rows, lanes)) is None, "wider than the ring"
 
 
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))
@@ -176,7 +211,9 @@ def test_values_and_gradients(patient_strips, name, engine, given):
             alone = run(patient_strips, engine, gamma, **options, keeps=False)
             taken = answer is not None
             assert (alone is not None) == taken, f"{what}: taken is {taken}, but not where nothing is kept for backward"
-            assert engine in EXTENDED or has_to_take(engine, pair, gamma) in (taken, None), f"{what}: taken is {taken}"
+            assert engine in EXTENDED or has_to_take(engine, pair, gamma, options["warp_penalty"]) in (taken, None), (
+                f"{what}: taken is {taken}"
+            )
             if not taken:
                 continue
             value, dx, dy, alignment = answer

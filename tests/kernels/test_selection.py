@@ -21,9 +21,20 @@ DEVICES = {
 PLAIN = (False, False, False)  # no band, no penalty, no lengths
 
 
-def chosen(device, batch, n, dim=1, dtype=torch.float32, gradient=False, kernel="auto", cost="sqeuclidean", options=PLAIN):
+def chosen(
+    device,
+    batch,
+    n,
+    dim=1,
+    dtype=torch.float32,
+    gradient=False,
+    kernel="auto",
+    cost="sqeuclidean",
+    options=PLAIN,
+    radius=-1,
+):
     is_float64 = dtype == torch.float64
-    return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device])[0]
+    return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device], radius)[0]
 
 
 # What every device takes: (batch, length, dim, dtype, kernel) -> by device, the last one for those that are not named.
@@ -122,12 +133,57 @@ def test_many_dimensions_spread_a_pair_over_more_blocks():
     assert chosen("sm_90", 1, 200, 16).startswith("stencil")
 
 
-def test_options_keep_the_fast_formats_from_a_call():
-    assert select_kernel(200, batch=5000, specialization=True) == "stencil/linear_domain"
-    for option in ({"bandwidth": 3}, {"warp_penalty": 0.1}, {"cost": "euclidean"}, {"cost": "matrix"}):
-        assert select_kernel(200, batch=5000, specialization=True, **option) == "stencil/extended_range"
+def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
+    short = {"batch": 5000, "specialization": True}
+    for cost in ("sqeuclidean", "euclidean", "cityblock", "huber"):
+        for penalty in (0.0, 0.1):
+            for dtype in (torch.float32, torch.float64):
+                options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
+                assert select_kernel(200, **options) == "stencil/linear_domain"
+        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/extended_range"
+    for option in ({"bandwidth": 3}, {"cost": "matrix"}):
+        assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
+    assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
+    # A single pair, too: tiled has nothing as fast.
+    assert chosen("sm_90", 1, 512).startswith("tiled")
+    for option in ({"cost": "huber"}, {"options": (False, True, False)}):
+        assert chosen("sm_90", 1, 512, gradient=True, **option) == "stencil/linear_domain"
+        assert chosen("sm_90", 1, 513, gradient=True, **option).startswith("tiled")
+
+
+def test_options_keep_fast_kernels_of_long_pairs_from_a_call():
     assert select_kernel(2000, batch=2, specialization=True) == "tiled/bidirectional"
     assert select_kernel(2000, batch=2, bandwidth=0, specialization=True) == "tiled/warp_specialised"
+    assert select_kernel(2000, batch=2, warp_penalty=0.1, specialization=True) == "tiled/warp_specialised"
+
+
+# (radius, penalty, lengths of each pair's own, length) -> what takes the band. A radius of -1: each pair has its own.
+BANDS = [
+    ((5, False, False, 200), "banded"),
+    ((0, False, False, 750), "banded"),
+    ((139, False, False, 500), "banded"),  # 279 columns
+    ((140, False, False, 500), "extended_range"),
+    ((2**40, False, False, 500), "extended_range"),
+    ((5, False, False, 751), "extended_range"),
+    ((5, True, False, 200), "extended_range"),
+    ((5, False, True, 700), "banded"),
+    ((-1, False, True, 700), "banded"),
+]
+
+
+@pytest.mark.parametrize(("band", "expected"), BANDS)
+def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
+    radius, penalty, ragged, n = band
+    options = (True, penalty, ragged)
+    for gradient in (False, True):
+        named = chosen("sm_90", 5000, n, kernel="stencil", gradient=gradient, options=options, radius=radius)
+        assert named == f"stencil/{expected}"
+    others = {"dtype": torch.float64}, {"dim": 2}, {"cost": "euclidean"}
+    for other in others:
+        assert (
+            chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"
+        )
+    assert chosen("sm_89", 5000, n, kernel="stencil", options=options, radius=radius) == "stencil/extended_range"
 
 
 def test_more_strips_mean_more_rows_a_thread():
@@ -172,9 +228,9 @@ def code_of(name, rows=2):
     kernel, specialization = name.split("/")
     order = (
         *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
-        "multivariate",
+        *("multivariate", "banded"),
     )
-    return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 8 * (rows == 4))
+    return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 16 * (rows == 4))
 
 
 OF_KERNELS = [pytest.param(case, id=str(case), marks=OF_GPU) for case in KERNELS if case.is_cuda]
@@ -220,14 +276,15 @@ def test_a_specialisation_can_be_asked_for(name):
     n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
     device = next(case.device for case in KERNELS if case.name == kernel)
     x, y = (normal(2, n, dim, seed=seed).float().to(device) for seed in (1, 2))
-    expected = soft_dtw(x.cpu().double(), y.cpu().double(), 1.0, kernel="cpu")
-    actual = soft_dtw(x.requires_grad_(), y, 1.0, kernel=name)
+    options = {"bandwidth": 30} if specialization == "banded" else {}
+    expected = soft_dtw(x.cpu().double(), y.cpu().double(), 1.0, kernel="cpu", **options)
+    actual = soft_dtw(x.requires_grad_(), y, 1.0, kernel=name, **options)
     actual.sum().backward()
     torch.testing.assert_close(actual.detach().cpu().double(), expected, rtol=1e-4, atol=1e-4)
     assert x.grad.isfinite().all()
     if specialization != "extended_range":
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
-            soft_dtw(x, y, kernel=name, cost="cityblock")
+            soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
             soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
     soft_dtw_alignment(x, y, kernel=kernel)

@@ -1,5 +1,5 @@
 // The linear domain: equations (2), (3) and (4) as they stand, in float64 and in one unit for a whole pair. The fastest one, for
-// series of one dimension and moderate length without a band or a penalty.
+// series of one dimension and moderate length without a band.
 //
 // A sum over paths that leaves float64's range does so for two reasons: it has ever more terms, and every step multiplies by a
 // weight w <= 1. The first is taken out, by dividing every step up or left by c and every diagonal one by c^2. The entries are
@@ -15,6 +15,12 @@
 // B says, at most all of it: of n m < 2^21 cells less than 2^-1052. So an A[N,M] of 2^kLeast is right to 2^-50, and this is all that
 // there is to look at: a pair whose last entry is below is given up. Reverse computes B / A[N,M] <= 2^-kLeast; what that loses is
 // again 2^-1075 a cell, and times A <= 2^kTop nothing to E.
+//
+// With a warp penalty, q = exp(-p / gamma) to every step up or left, the entries are
+//     A[i,j] = v (A[i-1,j] + A[i,j-1] + A[i-1,j-1] / (q c)),   v = w q / c,   B likewise,   2 q / c + 1 / c^2 <= 1,
+// which is the same number of operations, and bounded in the same way. c is a number of the pair's own, smaller than without a
+// penalty, so that steps use up less of the range. 1 / (q c) may be large: the table starts with q 2^kTop, no product with it exceeds
+// 2^kTop, and what reverse loses is again nothing to E. A penalty of hundreds of binary orders is beyond what weights can hold.
 //
 // In float32 problems a weight has float32's 24 bits, an entry that waits for backward its upper 21: the error of the E that come
 // from it.
@@ -33,40 +39,9 @@ constexpr float kTilt = 1.28125f;                     // few bits, so that no pa
 constexpr double kDiagonal = 0.41143886953849121113;  // 1 / c
 static_assert(2 * kDiagonal + kDiagonal * kDiagonal < 0.993);
 constexpr int kTop = 1000, kLeast = -1000;
-constexpr float kFarthestFromOrigin = 32;
 // The exponential unit is too low, by 5e-8 in the mean of results below 1/2, and 0.8e-8 of those within a factor of sqrt(2) of 1,
 // measured on an H200: in 2^-29 of the last place, as widen has it. Over hundreds of steps that would add up.
 constexpr unsigned kTooLowBelowOne = 5u << 26, kTooLowAroundOne = 3u << 24;
-
-// The weights v of differences whose squares are exponents of 2, in two parts: what takes long, and has been started before it is
-// needed, and the rest. Those of costs that one float32 exponential holds:
-struct ShallowWeight {
-  static constexpr float kDeepest = 124;
-  float value, difference;
-
-  __device__ __forceinline__ static ShallowWeight of(float difference) {
-    return {DeviceMath<float>::exp2(DeviceMath<float>::fma(-difference, difference, -kTilt)), difference};
-  }
-  __device__ __forceinline__ double get() const { return widen(value, kTooLowBelowOne); }
-};
-
-// And those of larger ones, whose whole part goes to the float64's exponent.
-struct DeepWeight {
-  static constexpr float kDeepest = 1000;
-  float fraction;
-  int whole;  // its lowest bits
-  float difference;
-
-  __device__ __forceinline__ static DeepWeight of(float difference) {
-    const float exponent = DeviceMath<float>::fma(-difference, difference, -kTilt);
-    const float shifted = fmaxf(exponent, -kDeepest - 8) + Whole<float>::rounder;
-    return {DeviceMath<float>::exp2(exponent - (shifted - Whole<float>::rounder)), __float_as_int(shifted), difference};
-  }
-  __device__ __forceinline__ double get() const {
-    const double a = widen(fraction, kTooLowAroundOne);
-    return __hiloint2double(__double2hiint(a) + static_cast<int>(static_cast<unsigned>(whole) << 20), __double2loint(a));
-  }
-};
 
 // 2^f for |f| <= 1/2, to 2e-17: the polynomial of degree 11 through Chebyshev's points.
 __device__ __forceinline__ double power_of_fraction(double f) {
@@ -84,19 +59,107 @@ __device__ __forceinline__ double power_of_fraction(double f) {
   return fma(sum, f, 1.0);
 }
 
+// The constants of a pair's recurrence, by its penalty p in exponents of 2: none, or any up to kMost.
+template <typename T>
+struct NoLinearPenalty {
+  __device__ explicit NoLinearPenalty(double) {}
+  __device__ __forceinline__ static bool fits(T deepest, T most) { return deepest <= most; }
+  // log2(1 / v) of a cell without a cost: a part for an exponent, and a whole one for a float64's.
+  __device__ __forceinline__ static T tilt() { return kTilt; }
+  __device__ __forceinline__ static int whole() { return 0; }
+  __device__ __forceinline__ static double diagonal() { return kDiagonal; }
+  __device__ __forceinline__ static int top() { return kTop; }
+  // log2(c)
+  __device__ __forceinline__ static double of_step() { return static_cast<double>(kTilt); }
+};
+
+template <typename T>
+class LinearPenalty {
+  static constexpr double kMost = 880;  // binary orders that are left above a weight's when `whole` is taken from them
+  static constexpr bool kIsFloat32 = sizeof(T) == 4;
+  T tilt_;
+  int whole_, top_;  // whole_: in place in the upper word of a float64
+  double diagonal_, of_step_;
+  bool exists;
+
+ public:
+  __device__ explicit LinearPenalty(double penalty) : exists(penalty <= kMost) {
+    const double p = exists ? penalty : 0;
+    // The sum p + log2(c) in 32nds, so that it is exact in every exponent: no less than it has to be for (*), whatever the
+    // approximations are off by.
+    const float q = DeviceMath<float>::exp2(static_cast<float>(-p));
+    const float least = DeviceMath<float>::log2(q + DeviceMath<float>::sqrt(fmaf(q, q, 1.0f)));
+    const double sum = ceil((p + static_cast<double>(least)) * 32 + 0.125) / 32;
+    // An exponent's part is from 1 to 2, as in pairs without a penalty, since kTooLowBelowOne is of such results.
+    const int whole = kIsFloat32 ? static_cast<int>(sum) - 1 : 0;
+    whole_ = whole << 20;
+    tilt_ = static_cast<T>(sum - whole);
+    of_step_ = sum - p;
+    const double exponent = p - of_step_, nearest = rint(exponent);
+    diagonal_ = power_of_fraction(exponent - nearest) * power_of_two(static_cast<int>(nearest));
+    top_ = kTop - static_cast<int>(ceil(p));
+  }
+  __device__ __forceinline__ bool fits(T deepest, T most) const { return exists && deepest + (kTop - top_) <= most; }
+  __device__ __forceinline__ T tilt() const { return tilt_; }
+  __device__ __forceinline__ int whole() const { return whole_; }
+  __device__ __forceinline__ double diagonal() const { return diagonal_; }
+  __device__ __forceinline__ int top() const { return top_; }
+  __device__ __forceinline__ double of_step() const { return of_step_; }
+};
+
+// The weights v of differences of a Pair's series, whose costs are exponents of 2, in two parts: what takes long, and has been started
+// before it is needed, and the rest. Those of costs that one float32 exponential holds:
+struct ShallowWeight {
+  static constexpr float kDeepest = 124;
+  float value, difference;
+
+  template <class Pair>
+  __device__ __forceinline__ static ShallowWeight of(const Pair& pair, float difference) {
+    return {DeviceMath<float>::exp2(pair.cost.exponent(difference, pair.penalty.tilt())), difference};
+  }
+  template <class Pair>
+  __device__ __forceinline__ double get(const Pair& pair) const {
+    return widen(value, kTooLowBelowOne, pair.penalty.whole());
+  }
+};
+
+// And those of larger ones, whose whole part goes to the float64's exponent.
+struct DeepWeight {
+  static constexpr float kDeepest = 1000;
+  float fraction;
+  int whole;  // its lowest bits
+  float difference;
+
+  template <class Pair>
+  __device__ __forceinline__ static DeepWeight of(const Pair& pair, float difference) {
+    const float exponent = pair.cost.exponent(difference, pair.penalty.tilt());
+    const float shifted = fmaxf(exponent, -kDeepest - 8) + Whole<float>::rounder;
+    return {DeviceMath<float>::exp2(exponent - (shifted - Whole<float>::rounder)), __float_as_int(shifted), difference};
+  }
+  template <class Pair>
+  __device__ __forceinline__ double get(const Pair& pair) const {
+    const double a = widen(fraction, kTooLowAroundOne, pair.penalty.whole());
+    return __hiloint2double(__double2hiint(a) + static_cast<int>(static_cast<unsigned>(whole) << 20), __double2loint(a));
+  }
+};
+
 // Those of float64. Within the range of pairs that fit no exponent needs a look.
 struct FullWeight {
   static constexpr double kDeepest = 1000;
   double value, difference;
 
-  __device__ __forceinline__ static FullWeight of(double difference) {
-    const double exponent = fma(-difference, difference, -static_cast<double>(kTilt));
+  template <class Pair>
+  __device__ __forceinline__ static FullWeight of(const Pair& pair, double difference) {
+    const double exponent = pair.cost.exponent(difference, pair.penalty.tilt());
     const double shifted = exponent + Whole<double>::rounder;
     const double fraction = power_of_fraction(exponent - (shifted - Whole<double>::rounder));
     const int whole = static_cast<int>(static_cast<unsigned>(__double2loint(shifted)) << 20);
     return {__hiloint2double(__double2hiint(fraction) + whole, __double2loint(fraction)), difference};
   }
-  __device__ __forceinline__ double get() const { return value; }
+  template <class Pair>
+  __device__ __forceinline__ double get(const Pair&) const {
+    return value;
+  }
 };
 
 // What differs between problems of float32 and of float64.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/pair_status.cuh"
 #include "cuda/select/blocks.h"
@@ -16,6 +17,12 @@
 namespace softdtw {
 
 // kFewPairs: latency is what counts.
+// Of pairs of one dimension that other kernels have left, where their costs are not squared Euclidean.
+template <class S>
+struct LeftOverTile : DenseTile<S> {
+  using DenseTile<S>::DenseTile;
+};
+
 template <class S_, class Tile_, bool kFewPairs = false>
 struct ExtendedRange {
   using S = S_;
@@ -24,7 +31,7 @@ struct ExtendedRange {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   // Where others may come first: blocks of pairs that were taken before are not launched one by one.
-  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate;
+  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || std::is_same_v<Tile, LeftOverTile<S>>;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
   static constexpr int kForwardBytes = 0, kBackwardBytes = ExtendedStage<S>::kBytes;  // of a warp's shared memory
@@ -46,14 +53,18 @@ template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_statuses;
+  bool has_statuses, is_banded;
 
-  SavedLayout(const Problem<T>& problem_, const Plan& plan) : problem(problem_), has_statuses(plan.gives_up_pairs()) {}
+  SavedLayout(const Problem<T>& problem_, const Plan& plan)
+      : problem(problem_), has_statuses(plan.gives_up_pairs()), is_banded(plan.is(Specialization::kBanded)) {}
 
   int64_t status_bytes() const { return has_statuses ? (problem.batch * sizeof(PairStatus) + 255) / 256 * 256 : 0; }
   int64_t bytes_of_pair() const {
     const int64_t extended = Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    return has_statuses ? std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>()) : extended;
+    if (!has_statuses) return extended;
+    if constexpr (sizeof(T) == 4)
+      if (is_banded) return std::max(extended, banded_bytes_of_pair(problem));
+    return std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>());
   }
   int64_t bytes() const { return status_bytes() + problem.batch * bytes_of_pair(); }
   // What the engines keep; null, if there is no memory.
@@ -65,7 +76,10 @@ struct SavedLayout {
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
   // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
-  int64_t rows() const { return has_statuses ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
+  int64_t rows() const {
+    if (!has_statuses) return problem.batch;
+    return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
+  }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };
@@ -80,11 +94,14 @@ auto with_shape(int rows, F&& f) {
 }
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
-// null pointer.
-template <class S, class Launch>
-cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
-  if constexpr (sizeof(typename S::Scalar) == 4)
+// null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says.
+template <class S, bool kMayBeLeft = false, class Launch>
+cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch, bool are_left = false) {
+  if constexpr (sizeof(typename S::Scalar) == 4) {
     if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+    if constexpr (kMayBeLeft)
+      if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr));
+  }
   return launch(static_cast<DenseTile<S>*>(nullptr));
 }
 

@@ -1,5 +1,5 @@
 // Integer log2: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the linear domain gives up,
-// whose entries fall by hundreds of binary orders a cell. No band, no penalty.
+// whose entries fall by hundreds of binary orders a cell. No band.
 //
 // As in the extended range (extended_range.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
 // what rounding m loses goes to s. Of a cell with the predecessors d, u, l
@@ -22,6 +22,8 @@
 // up. So is one that leaves the range of m, which is looked for after every chunk: an m of a row is too large then, or one from
 // the lane above was too small at any time. An m that was too large in between, but is not any more, is of no account: a row's m
 // falls in one step by far more than the 150 binary orders that float32 can add, or by so little that it is still too large.
+// With a warp penalty p of P + f binary orders, P whole, 0 <= f < 1, entries are multiplied with 2^(f (i + j)): a step up or left
+// costs P then, a cell 2 f more, and the s of up and left need no factor of their own. What is said of costs above holds for cost + p.
 #pragma once
 
 #include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
@@ -75,13 +77,24 @@ struct Log2Cell {
   Terms<float> terms;
 
   // The cost is in the unit of `scale`.
-  __device__ __forceinline__
-  Log2Cell(const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale) {
+  __device__ __forceinline__ Log2Cell(
+      const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale, NoLog2Penalty) {
     const float low = lowest_of(left.m, diag.m, up.m);
     m = DeviceMath<float>::fma(cost, scale, low);
     terms = {
         power_of_difference(low, left.m), power_of_difference(low, diag.m), power_of_difference(low, up.m),
         DeviceMath<float>::exp2(DeviceMath<float>::fma(-cost, scale, m - low))};
+  }
+  // `below`: low in the units of m of up and left.
+  __device__ __forceinline__ Log2Cell(
+      const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left, float cost, float scale,
+      const Log2Penalty& penalty) {
+    const float low = penalty.lowest_of(left.m, diag.m, up.m), below = penalty.below(low);
+    const float whole_cost = DeviceMath<float>::fma(cost, scale, penalty.of_cell());
+    m = low + whole_cost;
+    terms = {
+        power_of_difference(below, left.m), power_of_difference(low, diag.m), power_of_difference(below, up.m),
+        DeviceMath<float>::exp2((m - low) - whole_cost)};
   }
   // `weights`, if given, become the shares of E that its predecessors get.
   template <class... Shares>
@@ -131,8 +144,8 @@ struct Log2State {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const Entry<float> own = left[k];
-      const float difference = pair.x[k] - y;
-      up = visit(k, Log2Cell(upper_left, up, own, difference * difference, pair.factor), upper_left, up, own);
+      const float cost = pair.cost.cost(pair.x[k] - y);
+      up = visit(k, Log2Cell(upper_left, up, own, cost, pair.factor, pair.penalty), upper_left, up, own);
       if (kMayEnter && column < 0) up = {Unreachable<float>::value, 1};
       upper_left = own;
       left[k] = up;
@@ -182,7 +195,8 @@ struct Log2State {
   // In the layout of ShortPairLayout::bytes_of_pair.
   static constexpr int kWords = kRows + 2;
   __device__ __forceinline__ void keep(int* words, int lanes) const {
-    const Log2Words as = Log2Words::of(highest);
+    // diag may be far above the rows. Beyond the range it is of no account, as a row's m is there.
+    const Log2Words as = Log2Words::of(diag.m < kLog2Most ? fmaxf(highest, diag.m) : highest);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) words[k * lanes] = as.pack(left[k]);
     words[kRows * lanes] = as.pack(diag);

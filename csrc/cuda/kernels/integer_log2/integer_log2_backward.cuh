@@ -33,7 +33,7 @@ struct Log2Flow {
   float left[kRows] = {};  // to the rows at the coming column
   float diag[kRows] = {};  // to the rows above them, there
   float handed = 0;        // from the lane's first row to the lane above, at the column it has just left
-  float rows[kRows] = {};  // sums of E (x - y)
+  float rows[kRows] = {};  // sums of E times the slope of the cost
   float column = 0;        // of the column it has just left and all rows below
 
   // A column, with y there. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose E is 1;
@@ -51,9 +51,9 @@ struct Log2Flow {
       left[k] = share.left * e;
       from_below = DeviceMath<float>::fma(share.up, e, diag[k]);
       diag[k] = (1.0f - share.up - share.left) * e;
-      const float difference = pair.x[k] - y;
-      rows[k] = DeviceMath<float>::fma(e, difference, rows[k]);
-      sum = DeviceMath<float>::fma(e, difference, sum);
+      const float slope = pair.cost.slope(pair.x[k] - y);
+      rows[k] = DeviceMath<float>::fma(e, slope, rows[k]);
+      sum = DeviceMath<float>::fma(e, slope, sum);
     }
     handed = from_below;
     column = sum;
@@ -163,13 +163,13 @@ __device__ __forceinline__ bool log2_sweep_back(
 }
 
 // As short_pair_backward.cuh asks for it.
-template <int kRows>
+template <int kRows, class Options = PlainOptions>
 struct Log2Backward {
   static constexpr int kWarps = 0;  // registers as many as they take
   static constexpr PairStatus kStatus = PairStatus::kIntegerLog2;
   using Table = Log2Table<kRows>;
-  using Pair = ShortPair<float, kRows, false>;
-  using Window = PairWindow<kRows, false>;
+  using Pair = ShortPair<float, kRows, false, Options>;
+  using Window = PairWindow<kRows, false, Options>;
 
   template <class Either>
   __device__ __forceinline__ static bool sweep_back(

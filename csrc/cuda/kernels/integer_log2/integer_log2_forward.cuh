@@ -10,14 +10,14 @@ constexpr int kLog2ChunksBetweenLooks = 8;
 constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 
 // Of the pairs that are `wanted`. Returns whether the lane's is taken.
-template <int kRows>
+template <int kRows, class Options = PlainOptions>
 __device__ bool log2_forward(
     const Problem<float>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory,
     float* value, char* saved, int64_t stride) {
   using State = Log2State<kRows>;
   constexpr int kSteps = ShortPairLayout::kSteps;
   if (!__any_sync(kAllLanes, wanted)) return false;
-  const ShortPair<float, kRows, false> pair(problem, layout, first_pair, wanted, memory);
+  const ShortPair<float, kRows, false, Options> pair(problem, layout, first_pair, wanted, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   int* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
@@ -72,10 +72,11 @@ __device__ bool log2_forward(
       if (!__any_sync(kAllLanes, pair.fits && chunk < pair.end_chunk && !is_lost)) break;
     }
   }
-  const double exponent = last_reference + last.m - log2(static_cast<double>(last.s));
+  const auto reference = pair.penalty.without_tilt(last_reference, pair.extent.n + pair.extent.m);
+  const double exponent = reference + last.m - log2(static_cast<double>(last.s));
   const bool accepted = pair.fits && has_value && last.m < kLog2Most && exponent < INFINITY &&
                         fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
-  if (accepted) store_value(problem, pair.pair, last_reference, last.m, last.s, value);
+  if (accepted) store_value(problem, pair.pair, reference, last.m, last.s, value);
   const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
   return is_found && !is_lost;
 }

@@ -30,7 +30,7 @@ template <typename T, int kRows>
 struct LinearFlow {
   double right[kRows] = {};  // V of its rows, divided by the last entry, at the column it has just left
   double diag = 0;           // that of the row below them, one column to the right
-  T rows[kRows] = {};        // sums of E (x - y)
+  T rows[kRows] = {};        // sums of E times the slope of the cost: (x - y), if it is its square
   T column = 0;              // of the column it has just left and all rows below
 
   // A column of `entries`. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose B is 1.
@@ -46,17 +46,17 @@ struct LinearFlow {
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
-      const double weight = weights.of_row(k).get();
-      const T difference = weights.of_row(k).difference;
+      const double weight = weights.of_row(k).get(pair);
+      const T slope = pair.cost.slope(weights.of_row(k).difference);
       weights.start(pair, k, columns);
-      double b = fma(lower_right, kDiagonal, right[k]) + down;
+      double b = fma(lower_right, pair.penalty.diagonal(), right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
       right[k] = down = weight * b;
       const T alignment = LinearNumbers<T>::product(entries[k], b);
       mass += alignment;
-      rows[k] = DeviceMath<T>::fma(alignment, difference, rows[k]);
-      sum = DeviceMath<T>::fma(alignment, difference, sum);
+      rows[k] = DeviceMath<T>::fma(alignment, slope, rows[k]);
+      sum = DeviceMath<T>::fma(alignment, slope, sum);
     }
     column = sum;
     return mass;
@@ -94,7 +94,7 @@ __device__ __forceinline__ bool linear_sweep_back(
     if (chunk > 0)
       state.take(words);
     else
-      state.start(pair.is_top_lane());
+      state.start(pair.is_top_lane(), pair.penalty.top());
     const Word edges = edge_word;
     if (chunk > 0) fetch(chunk - 1);
     {
@@ -120,7 +120,7 @@ __device__ __forceinline__ bool linear_sweep_back(
       if constexpr (Pair::kIsWindow) {
         // What flows up from the window, into the row above it: E of one step up, and of one to the upper left.
         const double above = Numbers::of_word(__shfl_sync(kAllLanes, edges, pair.of_window(t)));
-        const T out = Numbers::product(above, fma(before, kDiagonal, flow.right[0]));
+        const T out = Numbers::product(above, fma(before, pair.penalty.diagonal(), flow.right[0]));
         if (!pair.is_first_lane()) return mass;
         pair.lose(out);
       }
@@ -151,14 +151,14 @@ __device__ __forceinline__ bool linear_sweep_back(
 }
 
 // As short_pair_backward.cuh asks for it.
-template <typename T, int kRows>
+template <typename T, int kRows, class Options = PlainOptions>
 struct LinearBackward {
   static constexpr int kWarps = 8;  // of a multiprocessor that registers are given out for
   static constexpr PairStatus kStatus = PairStatus::kLinearDomain;
   using Numbers = LinearNumbers<T>;
   using Table = LinearTable<T, kRows>;
-  using Pair = ShortPair<T, kRows>;
-  using Window = PairWindow<kRows>;
+  using Pair = ShortPair<T, kRows, true, Options>;
+  using Window = PairWindow<kRows, true, Options>;
 
   template <class Either>
   __device__ __forceinline__ static bool sweep_back(

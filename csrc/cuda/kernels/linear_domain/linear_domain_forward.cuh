@@ -12,22 +12,21 @@ constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 
 // Whether a pair may come to its end within the range, by what it has used up of it on the way to the lane's place. That can only
 // grow. In rough series it grows evenly, so their end is foreseen; smooth ones often pay the most where they begin.
-template <typename T, int kRows>
-__device__ __forceinline__ bool is_promising(
-    const ShortPair<T, kRows>& pair, const LinearState<T, kRows>& state, int steps) {
-  const int used = kTop - state.highest_exponent();
+template <class Pair, typename T, int kRows>
+__device__ __forceinline__ bool is_promising(const Pair& pair, const LinearState<T, kRows>& state, int steps) {
+  const int top = pair.penalty.top(), used = top - state.highest_exponent();
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= kTop - kLeast && (used - kSlack<T>)*pair.foreseen <= done * (kTop - kLeast);
+  return used <= top - kLeast && (used - kSlack<T>)*pair.foreseen <= done * (top - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is
 // kept, step by step, if it is.
-template <class Weight, bool kKeepsEdges, typename T, int kRows>
+template <class Weight, bool kKeepsEdges, typename T, int kRows, class Options>
 __device__ __forceinline__ double linear_sweep(
-    const ShortPair<T, kRows>& pair, typename LinearNumbers<T>::Word* kept, int words_a_chunk,
+    const ShortPair<T, kRows, true, Options>& pair, typename LinearNumbers<T>::Word* kept, int words_a_chunk,
     typename LinearNumbers<T>::Word* edge) {
   LinearState<T, kRows> state;
-  state.start(pair.is_first_lane());
+  state.start(pair.is_first_lane(), pair.penalty.top());
   double last = 0;
   ColumnsAhead<T, 1> columns(pair.columns());
   LinearWeights<Weight> weights(pair, columns);
@@ -59,14 +58,15 @@ __device__ __forceinline__ double linear_sweep(
 }
 
 // Returns whether the lane's pair is taken.
-template <typename T, int kRows>
+template <typename T, int kRows, class Options = PlainOptions>
 __device__ bool linear_forward(
     const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
     int64_t stride) {
   using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
-  const bool exists = ShortPair<T, kRows>::number(layout, first_pair) < problem.batch;
-  const ShortPair<T, kRows> pair(problem, layout, first_pair, exists, memory);
+  using Pair = ShortPair<T, kRows, true, Options>;
+  const bool exists = Pair::number(layout, first_pair) < problem.batch;
+  const Pair pair(problem, layout, first_pair, exists, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
@@ -85,7 +85,7 @@ __device__ bool linear_forward(
     last = sweep(std::false_type());
   const bool accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
   if (accepted) {
-    const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);
+    const double exponent = pair.penalty.top() - log2(last) - pair.penalty.of_step() * (pair.extent.n + pair.extent.m);
     value[pair.pair] = static_cast<T>(exponent * problem.gamma_of(pair.pair) * kLn2);
   }
   return pair.any_of_pair(accepted);

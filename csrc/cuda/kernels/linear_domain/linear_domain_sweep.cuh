@@ -22,9 +22,9 @@ struct ColumnsAhead {
 };
 
 // The weights of the rows that come next, on their way: of as many as it takes to hide the exponential unit's latency.
-template <class Weight>
+template <class Weight, int kAhead_ = 4>
 struct LinearWeights {
-  static constexpr int kAhead = 4;
+  static constexpr int kAhead = kAhead_;
   Weight coming[kAhead];
 
   // In the order of a sweep down the rows (kOrder = 1) or up.
@@ -33,7 +33,7 @@ struct LinearWeights {
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       const int k = kOrder > 0 ? i : Pair::kRows - 1 - i;
-      coming[k % kAhead] = Weight::of(pair.x[k] - columns.now);
+      coming[k % kAhead] = Weight::of(pair, pair.x[k] - columns.now);
     }
   }
   __device__ __forceinline__ const Weight& of_row(int k) const { return coming[k % kAhead]; }
@@ -44,7 +44,7 @@ struct LinearWeights {
     static_assert(kRows % kAhead == 0);
     const int next = k + kOrder * kAhead;
     const T y = next >= 0 && next < kRows ? columns.now : columns.next;
-    coming[k % kAhead] = Weight::of(pair.x[(next + kRows) % kRows] - y);
+    coming[k % kAhead] = Weight::of(pair, pair.x[(next + kRows) % kRows] - y);
   }
 };
 
@@ -56,10 +56,11 @@ struct LinearState {
   double left[kRows];  // its rows at the column it has just left
   double diag;         // the row above them, one column before
 
-  __device__ __forceinline__ void start(bool is_first_lane) {
+  // `top`: the exponent of the table's first entry.
+  __device__ __forceinline__ void start(bool is_first_lane, int top) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = 0;
-    diag = is_first_lane ? power_of_two(kTop) : 0;
+    diag = is_first_lane ? power_of_two(top) : 0;
   }
   // No later entry exceeds the largest of these.
   __device__ __forceinline__ int highest_exponent() const {
@@ -78,9 +79,9 @@ struct LinearState {
     diag = up;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      const double weight = weights.of_row(k).get();
+      const double weight = weights.of_row(k).get(pair);
       weights.start(pair, k, columns);
-      const double others = fma(upper_left, kDiagonal, left[k]);
+      const double others = fma(upper_left, pair.penalty.diagonal(), left[k]);
       upper_left = left[k];
       left[k] = up = kSavesOperands ? weight * (others + up) : fma(weight, up, weight * others);
     }

@@ -27,7 +27,7 @@ __device__ __forceinline__ bool short_pair_backward(
   const ShortGradient<T> out = {
       gradient.x.data == nullptr || !accepted ? nullptr : gradient.x.pair(pair.pair).data,
       gradient.y.data == nullptr || !accepted ? nullptr : gradient.y.pair(pair.pair).data,
-      Pair::kIsScaled ? scale / pair.factor : scale};
+      Pair::kIsStretched ? scale / pair.factor : scale};
   return !Engine::sweep_back(pair, layout, *reinterpret_cast<Table*>(memory), saved + pair.pair * stride, out) && accepted;
 }
 

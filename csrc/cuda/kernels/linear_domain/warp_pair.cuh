@@ -8,8 +8,10 @@
 #include <type_traits>
 
 #include "cuda/costs/tile.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_penalty.cuh"
 #include "cuda/numbers/linear_domain.cuh"
 #include "cuda/select/blocks.h"
+#include "options/univariate_cost.cuh"
 
 namespace softdtw {
 
@@ -87,17 +89,34 @@ struct ShortGradient {
 constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in integer log2
 constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
 
-// kIsScaled: numbers of the series are such that squares of their differences are exponents of 2. Otherwise they are as given, and
-// squares of their differences have to be multiplied with the factor.
-template <typename T, int kRows_, bool kIsScaled_ = true>
+// A pair's penalty, in the form of the linear domain (kIsScaled) or of integer log2.
+template <typename T, bool kIsScaled, class Options>
+using ShortPairPenalty = std::conditional_t<
+    kIsScaled, std::conditional_t<Options::kHasPenalty, LinearPenalty<T>, NoLinearPenalty<T>>,
+    std::conditional_t<Options::kHasPenalty, Log2Penalty, NoLog2Penalty>>;
+
+// What a cost is made of: the root of 1 / (gamma ln 2), which stretches numbers, or the factor itself.
+template <class Cost, typename T>
+__device__ __forceinline__ T factor_of_cost(const Problem<T>& problem, int64_t pair) {
+  return static_cast<T>(Cost::kIsRooted ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
+}
+constexpr float kFarthestFromOrigin = 32;  // of stretched numbers
+
+// kIsScaled: costs of differences are exponents of 2. Otherwise they have to be multiplied with the factor.
+template <typename T, int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
 struct ShortPair {
   using Numbers = LinearNumbers<T>;
-  static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_;
+  using Cost = typename Options::template Cost<T>;
+  using Penalty = ShortPairPenalty<T, kIsScaled_, Options>;
+  static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
-  T x[kRows], factor;
+  T factor;
+  Cost cost;
+  const Penalty penalty;
+  T x[kRows];
   T* line;                // y at the lane's columns: of step t at t
   int end_row, end_step;  // of the pair's last cell; a row of -1 in other lanes
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
@@ -110,7 +129,9 @@ struct ShortPair {
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
-        extent(problem.extent(pair)) {
+        extent(problem.extent(pair)),
+        cost(T(1)),
+        penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     const bool is_valid = extent.valid();
     if (!is_valid) extent.n = extent.m = 1;
     const int last = extent.n - 1, end_lane = last / kRows;
@@ -124,16 +145,17 @@ struct ShortPair {
 
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    const T origin = kIsScaled ? columns.data[0] : T(0);
-    factor = static_cast<T>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
-    const T stretch = kIsScaled ? factor : T(1);
+    factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair));
+    cost = Cost(kIsScaled ? factor : T(1));
+    const T origin = kIsStretched ? columns.data[0] : T(0);
+    const T stretch = kIsStretched ? factor : T(1);
     T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
-      if (k > 0) apart += (x[k] - x[k - 1]) * (x[k] - x[k - 1]);
+      if (k > 0) apart += cost.cost(x[k] - x[k - 1]);
     }
     T* const own = memory + threadIdx.x / lanes * layout.window();
     for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
@@ -154,10 +176,9 @@ struct ShortPair {
     foreseen = apart > kRoughest * extent.n ? extent.n + extent.m : 0;
     const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const T widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = widest * widest * (kIsScaled ? T(1) : factor);
-    fits =
-        wanted && is_valid &&
-        (kIsScaled ? farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest : deepest <= kDeepestUnscaled);
+    deepest = cost.cost(widest) * (kIsScaled ? T(1) : factor);
+    fits = wanted && is_valid && (kIsStretched ? farthest <= kFarthestFromOrigin : true) &&
+           penalty.fits(deepest, kIsScaled ? T(Numbers::Deep::kDeepest) : T(kDeepestUnscaled));
     __syncwarp();
   }
   // Which pair a lane has, or would have.

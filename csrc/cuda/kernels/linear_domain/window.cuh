@@ -18,16 +18,21 @@ constexpr float kMostLeftBehind = 1.0f / (1 << 23);  // in a lane, of which ther
 constexpr float kMostLost = 1.0f / (1 << 21);        // out of a first row, of which there are four
 
 // kIsScaled: as of ShortPair.
-template <int kRows_, bool kIsScaled_ = true>
+template <int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
 struct PairWindow {
-  static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_;
+  using Cost = typename Options::template Cost<float>;
+  using Penalty = ShortPairPenalty<float, kIsScaled_, Options>;
+  static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   static constexpr int kLanes = ShortPairLayout::kWindow, kStep = ShortPairLayout::kWindowStep, kPairs = kWarp / kLanes;
   static constexpr int lanes = kWarp;  // of the pair
   const Problem<float>& problem;
   const int64_t pair;
   Extent extent;
-  float x[kRows], factor, origin, deepest;
+  float factor;
+  Cost cost;
+  const Penalty penalty;
+  float x[kRows], origin, deepest;
   float* line;      // of y, with what is read ahead at either end
   int first, lane;  // of the pair
   int end_lane, end_step, end_chunk, chunks;
@@ -40,7 +45,11 @@ struct PairWindow {
 
   __device__ PairWindow(
       const Problem<float>& problem_, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory)
-      : problem(problem_), pair(min(number(layout, first_pair), problem.batch - 1)), extent(problem.extent(pair)) {
+      : problem(problem_),
+        pair(min(number(layout, first_pair), problem.batch - 1)),
+        extent(problem.extent(pair)),
+        cost(1.0f),
+        penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     if (!extent.valid()) extent.n = extent.m = 1;
     written = extent.m;
     end_lane = (extent.n - 1) / kRows;
@@ -51,8 +60,9 @@ struct PairWindow {
     lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
 
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    origin = kIsScaled ? columns.data[0] : 0;
-    factor = static_cast<float>(kIsScaled ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
+    origin = kIsStretched ? columns.data[0] : 0;
+    factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair));
+    cost = Cost(kIsScaled ? factor : 1.0f);
     float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
       const float own = scaled(rows.data[i * rows.row_stride]);
@@ -75,7 +85,7 @@ struct PairWindow {
       y_highest = fmaxf(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
     const float widest = fmaxf(highest - y_lowest, y_highest - lowest);
-    deepest = wanted ? widest * widest : 0;
+    deepest = wanted ? cost.cost(widest) : 0;
     read_rows();
     __syncwarp();
   }
@@ -148,7 +158,7 @@ struct PairWindow {
   }
 
  private:
-  __device__ __forceinline__ float scaled(float number) const { return kIsScaled ? (number - origin) * factor : number; }
+  __device__ __forceinline__ float scaled(float number) const { return kIsStretched ? (number - origin) * factor : number; }
 };
 
 }  // namespace softdtw

@@ -87,11 +87,11 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
 
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
 template <class S, class Launch>
-cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, Launch&& launch) {
+cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (reads_vectors(call_of(problem, false), S::kRows))
       return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4>*>(nullptr));
-  return with_tile<S>(problem, launch);
+  return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 
 // Calls f(shape, layout of what is saved).
@@ -103,6 +103,26 @@ auto with_layout(const Problem<T>& problem, const Plan& plan, F&& f) {
 template <typename T>
 int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
   return with_layout(problem, plan, [](auto, const auto& layout) { return layout.bytes(); });
+}
+
+// By those that may give pairs up.
+template <typename T>
+cudaError_t first_forward(
+    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, PairStatus* statuses,
+    cudaStream_t stream) {
+  if constexpr (sizeof(T) == 4)
+    if (plan.is(Specialization::kBanded)) return launch_banded_forward(problem, value, saved, stride, statuses, stream);
+  return launch_short_pairs_forward(
+      problem, plan.is(Specialization::kLinearDomain), value, saved, stride, statuses, stream);
+}
+template <typename T>
+cudaError_t first_backward(
+    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const char* saved, int64_t stride,
+    const PairStatus* statuses, cudaStream_t stream) {
+  if constexpr (sizeof(T) == 4)
+    if (plan.is(Specialization::kBanded)) return launch_banded_backward(problem, gradient, saved, stride, statuses, stream);
+  return launch_short_pairs_backward(
+      problem, plan.is(Specialization::kLinearDomain), gradient, saved, stride, statuses, stream);
 }
 
 template <typename T>
@@ -117,12 +137,11 @@ cudaError_t forward(
     PairStatus* statuses = nullptr;
     if (plan.gives_up_pairs()) {
       statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
-      const cudaError_t error = launch_short_pairs_forward(
-          problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
-          statuses, stream);
+      const cudaError_t error =
+          first_forward(problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), statuses, stream);
       if (error != cudaSuccess) return error;
     }
-    return with_forward_tile<S>(problem, [&](auto tile) {
+    return with_forward_tile<S>(problem, plan, [&](auto tile) {
       using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
       // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
@@ -147,19 +166,19 @@ cudaError_t backward(
       const PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
         statuses = static_cast<const PairStatus*>(saved);
-        const cudaError_t error = launch_short_pairs_backward(
-            problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
-            statuses, stream);
+        const cudaError_t error =
+            first_backward(problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), statuses, stream);
         if (error != cudaSuccess) return error;
       }
-      return with_tile<S>(problem, [&](auto tile) {
+      const auto go_back = [&](auto tile) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
             stencil_backward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kBackwardBytes,
             stream, problem, target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes),
             statuses);
-      });
+      };
+      return with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
     });
   });
 }
