@@ -4,6 +4,7 @@ Before a shape is timed, its values are compared with float64 and its paths with
 """
 
 import argparse
+import functools
 
 import common
 import data_kinds
@@ -18,6 +19,7 @@ SHAPES = {
 }
 ERROR = 1e-5  # relative, of float32 values
 CHECKED_PATHS = 8
+GAMMA = 1.0  # of soft-DTW
 
 
 def check(x, y):
@@ -38,12 +40,13 @@ def measure(shape, kind, device, repeats):
     row = {"batch": shape[0], "length": shape[1], "dim": shape[2], "error": check(x, y)}
     cells = shape[0] * shape[1] ** 2
     a, b = (series.clone().requires_grad_() for series in (x, y))
+    soft_dtw = functools.partial(torchsoftdtw.soft_dtw, gamma=GAMMA)
     runs = {
         "value": lambda: torchsoftdtw.dtw(x, y),
         "value_and_gradients": lambda: common.with_gradients(torchsoftdtw.dtw, a, b)(),
         "path": lambda: torchsoftdtw.dtw_path(x, y),
-        "soft_value": lambda: torchsoftdtw.soft_dtw(x, y),
-        "soft_value_and_gradients": lambda: common.with_gradients(torchsoftdtw.soft_dtw, a, b)(),
+        "soft_value": lambda: soft_dtw(x, y),
+        "soft_value_and_gradients": lambda: common.with_gradients(soft_dtw, a, b)(),
     }
     for name, run in runs.items():
         timing = common.time_calls(run, device, repeats=repeats, budget=2.0)
@@ -73,7 +76,7 @@ def main():
             if isinstance(row[name], dict)
         )
         print(f"{shape}: {figures}, error {row['error']:.1g}")
-    settings = {"data": options.kind, "dtype": "float32", "cost": "sqeuclidean", "gamma": 1.0, "repeats": options.repeats}
+    settings = {"data": options.kind, "dtype": "float32", "cost": "sqeuclidean", "gamma": GAMMA, "repeats": options.repeats}
     path = common.write_record("hard", device, settings, rows, options.output, options.commit)
     print(f"record: {path}")
 

@@ -153,19 +153,9 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def set_threads(count):
-    """The same number for PyTorch and numba, whose threads tslearn and pysdtw use on the CPU."""
-    torch.set_num_threads(count)
-    try:
-        import numba
-    except ImportError:
-        return
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
-
-
 def main():
     options = parse_arguments()
-    set_threads(options.threads or torch.get_num_threads())
+    common.set_threads(options.threads or torch.get_num_threads())
     device = common.resolve_device(options.device)
     shapes = options.shapes or [common.parse_shape(text) for text in (CUDA_SHAPES if device.type == "cuda" else CPU_SHAPES)]
     found = libraries(options, device)

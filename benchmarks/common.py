@@ -45,6 +45,16 @@ def resolve_device(name):
     return device
 
 
+def set_threads(count):
+    """The same number for PyTorch and numba, whose threads other packages use on the CPU."""
+    torch.set_num_threads(count)
+    try:
+        import numba
+    except ImportError:
+        return
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+
+
 def parse_shape(text):
     """(batch, length, dim) of an argument such as 32x512x64."""
     try:

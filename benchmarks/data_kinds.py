@@ -15,11 +15,13 @@ import functools
 import json
 import math
 import pathlib
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 REAL_SERIES = pathlib.Path(__file__).parent / "real_series.npz"  # of write_real_series.py
+REAL_LABELS = REAL_SERIES.with_name("real_labels.npz")
 SYNTHETIC = ("noise", "walks", "sines", "steps", "smoothed")
 KINDS = (*SYNTHETIC, "real")
 GAMMAS = (1.0, 0.1, 0.01)
@@ -106,6 +108,28 @@ def real_sources():
 def real_sets():
     """The data sets of the file: for each name its series (P, L, D) in float32, as they were recorded."""
     return {name: torch.from_numpy(_file()[name]) for name in real_sources()}
+
+
+class Split(NamedTuple):
+    """A real data set in its own split; series (P, L, D) are float32 and z-normalised, classes int64."""
+
+    train: torch.Tensor
+    train_classes: torch.Tensor
+    test: torch.Tensor
+    test_classes: torch.Tensor
+
+
+@functools.cache
+def real_splits():
+    """The data sets whose series are for training or for tests, and have classes: for each name a Split."""
+    with np.load(REAL_LABELS) as arrays:
+        classes = {name: torch.from_numpy(arrays[name]).long() for name in arrays.files if "/" not in name}
+        counts = {name: int(arrays[f"{name}/training"]) for name in classes}
+    series = {name: z_normalised(real_sets()[name].double()).float() for name in classes}
+    return {
+        name: Split(series[name][:count], classes[name][:count], series[name][count:], classes[name][count:])
+        for name, count in counts.items()
+    }
 
 
 def _real_pairs(data_set, batch, length, dim, generator):

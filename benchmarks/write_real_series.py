@@ -1,5 +1,8 @@
 """Write real_series.npz, the real series of data_kinds.py: from what aeon and tslearn ship, and from an electrocardiogram.
 
+real_labels.npz has, of sets with classes of which training and test series are taken, the class of every series, and how
+many of them are for training.
+
 Run once, where both packages and SciPy are installed. The electrocardiogram is in wheels of SciPy before 1.10:
 
     pip download --no-deps --only-binary=:all: --python-version 3.10 scipy==1.9.3
@@ -45,8 +48,10 @@ def of_aeon(name, count):
     parts = []
     for part in ("TRAIN", "TEST"):
         file = AEON / name / f"{name}_eq_{part}.ts"  # where the series as they were recorded differ in length
-        parts.append(load_from_ts_file(str(file if file.exists() else AEON / name / f"{name}_{part}.ts"))[0])
-    return np.concatenate(parts)[:count].transpose(0, 2, 1)
+        parts.append(load_from_ts_file(str(file if file.exists() else AEON / name / f"{name}_{part}.ts")))
+    (train, train_classes), (test, test_classes) = parts
+    series = np.concatenate([train, test])[:count].transpose(0, 2, 1)
+    return series, np.concatenate([train_classes, test_classes])[:count], len(train)
 
 
 def windows(file, length):
@@ -57,8 +62,8 @@ def windows(file, length):
 
 
 def of_tslearn(name):
-    train, _, test, _ = CachedDatasets().load_dataset(name)
-    return np.concatenate([train, test])
+    train, train_classes, test, test_classes = CachedDatasets().load_dataset(name)
+    return np.concatenate([train, test]), np.concatenate([train_classes, test_classes]), len(train)
 
 
 def heartbeats(wheel):
@@ -76,12 +81,12 @@ def main():
     parser.add_argument("wheel", help="of SciPy before 1.10")
     options = parser.parse_args()
     version = importlib.metadata.version
-    sets, sources = {}, {}
+    sets, classes, sources = {}, {}, {}
     for name, count in AEON_SETS.items():
-        sets[name], sources[name] = of_aeon(name, count), f"aeon {version('aeon')}, {name}"
+        (sets[name], *classes[name]), sources[name] = of_aeon(name, count), f"aeon {version('aeon')}, {name}"
     for name, (file, length) in AEON_RECORDINGS.items():
         sets[name], sources[name] = windows(file, length), f"aeon {version('aeon')}, windows of {file}"
-    sets["Trace"], sources["Trace"] = of_tslearn("Trace"), f"tslearn {version('tslearn')}, Trace"
+    (sets["Trace"], *classes["Trace"]), sources["Trace"] = of_tslearn("Trace"), f"tslearn {version('tslearn')}, Trace"
     sets["Heartbeats"] = heartbeats(options.wheel)
     sources["Heartbeats"] = "scipy 1.9.3, misc/ecg.dat: beats of record 208 of the MIT-BIH Arrhythmia Database (PhysioNet)"
     arrays = {name: series.astype(np.float32) for name, series in sets.items()}
@@ -89,6 +94,12 @@ def main():
         print(f"{name}: {' x '.join(map(str, series.shape))}")
         assert np.isfinite(series).all(), name
     np.savez_compressed(data_kinds.REAL_SERIES, sources=json.dumps(sources), **arrays)
+    labels = {}
+    for name, (names, count) in classes.items():
+        if len(np.unique(names[:count])) == len(np.unique(names[count:])) > 1:
+            labels[name] = np.unique(names, return_inverse=True)[1].astype(np.int8)
+            labels[f"{name}/training"] = np.int64(count)
+    np.savez_compressed(data_kinds.REAL_LABELS, **labels)
 
 
 if __name__ == "__main__":

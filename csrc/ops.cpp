@@ -46,7 +46,7 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   m.def(
       "select_kernel(str kernel, int batch, int n, int m, int dim, bool is_float64, str cost, bool has_band, "
       "bool has_penalty, bool is_ragged, bool gradient, int capability, int processors, int shared_memory, "
-      "int float64_ratio) -> (str name, int rows_per_thread)");
+      "int float64_ratio, int bandwidth=-1) -> (str name, int rows_per_thread)");
   m.def("device_properties(int device) -> (int capability, int processors, int shared_memory, int float64_ratio)");
 
   // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing

@@ -12,7 +12,7 @@ from .signatures import Bandwidth, Cost, Lengths, Numbers, Series, SoftAlignment
 def soft_dtw_alignment(
     x: Series,
     y: Series,
-    gamma: Numbers = 1.0,
+    gamma: Numbers = 0.1,
     *,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,

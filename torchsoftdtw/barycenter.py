@@ -30,7 +30,7 @@ def barycenter(
     series: SeriesSet,
     *,
     method: Method = "soft",
-    gamma: float = 1.0,
+    gamma: float = 0.1,
     cost: Cost = "sqeuclidean",
     weights: Sequence[float] | TensorOrArray = None,
     lengths: Lengths = None,

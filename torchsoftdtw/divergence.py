@@ -20,7 +20,7 @@ ALL_PATHS_ALIKE = {"gammas": None, "warp_penalties": None, "gamma": 1.0, "warp_p
 def soft_dtw_divergence(
     x: Series,
     y: Series,
-    gamma: Numbers = 1.0,
+    gamma: Numbers = 0.1,
     *,
     kind: Kind = "soft",
     cost: Cost = "sqeuclidean",
@@ -74,7 +74,7 @@ def soft_dtw_divergence(
     Example:
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> round(soft_dtw_divergence(x, x).item(), 3), round(soft_dtw_divergence(x, y).item(), 3)
-        (0.0, 0.736)
+        (0.0, 0.931)
     """
     arguments.one_of("kind", kind, KINDS)
     problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)

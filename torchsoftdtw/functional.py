@@ -16,7 +16,7 @@ from .signatures import Bandwidth, Cost, Lengths, Numbers, Series
 def soft_dtw(
     x: Series,
     y: Series,
-    gamma: Numbers = 1.0,
+    gamma: Numbers = 0.1,
     *,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,
@@ -38,7 +38,8 @@ def soft_dtw(
             and gets the gradients.
         y: (B, M, D), or (M, D) for one pair; likewise.
         gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
-            (1,)) or one per pair (B,). The smaller, the closer to DTW; the number 0 stands for hard DTW itself, `dtw`.
+            (1,)) or one per pair (B,). 0.1 suits series of unit variance and one dimension. The smaller, the closer to DTW;
+            the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, |u| - 1/2 beyond), or
             a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
@@ -103,7 +104,7 @@ def soft_dtw(
 
 def soft_dtw_from_cost(
     cost_matrix: torch.Tensor,
-    gamma: Numbers = 1.0,
+    gamma: Numbers = 0.1,
     *,
     x_lengths: Lengths = None,
     y_lengths: Lengths = None,

@@ -161,7 +161,7 @@ class SoftDTW(_Loss):
 
     def __init__(
         self,
-        gamma: Numbers = 1.0,
+        gamma: Numbers = 0.1,
         *,
         cost: Cost = "sqeuclidean",
         bandwidth: Radius = None,
@@ -221,7 +221,7 @@ class SoftDTWDivergence(SoftDTW):
 
     def __init__(
         self,
-        gamma: Numbers = 1.0,
+        gamma: Numbers = 0.1,
         *,
         kind: Kind = "soft",
         cost: Cost = "sqeuclidean",

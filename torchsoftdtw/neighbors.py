@@ -21,7 +21,7 @@ def nearest(
     k: int,
     *,
     distance: Distance = "dtw",
-    gamma: float = 1.0,
+    gamma: float = 0.1,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,
     y_lengths: Lengths = None,

@@ -23,7 +23,7 @@ def cdist(
     y: SeriesSet | None = None,
     *,
     distance: Distance = "dtw",
-    gamma: float = 1.0,
+    gamma: float = 0.1,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,
     y_lengths: Lengths = None,

@@ -34,7 +34,7 @@ struct EntryPoints {
     Tensor value = new_vector(like, problem.batch);
     const int64_t bytes = save ? recorded(Backend::template saved_bytes<T>(problem, plan), plan.code()) : 0;
     // Skipped tiles of ragged problems stay zero, so that the result is the same from run to run.
-    Tensor saved = new_bytes(like, bytes, problem.ragged());
+    Tensor saved = new_bytes(like, bytes, problem.ragged() && plan.needs_zeros());
     if (problem.batch > 0)
       Backend::template forward<T>(
           problem, plan, value.mutable_data_ptr<T>(), save ? saved.mutable_data_ptr() : nullptr, like);
@@ -102,7 +102,8 @@ struct EntryPoints {
       Gradient<T> gradient;
       const auto [x_adds_up, y_adds_up] = Backend::adds_up(call, plan);
       const auto new_gradient = [&](bool is_needed, const Tensor& series, bool adds_up, View<T>& view) {
-        return new_series_gradient(is_needed, series, problem.batch, order, problem.ragged() || adds_up, view);
+        const bool is_ragged = plan.needs_zeros() ? problem.ragged() : call.is_ragged;
+        return new_series_gradient(is_needed, series, problem.batch, order, is_ragged || adds_up, view);
       };
       Tensor grad_x = new_gradient(need_x, x, x_adds_up, gradient.x),
              grad_y = new_gradient(need_y, y, y_adds_up, gradient.y);

@@ -12,6 +12,7 @@ struct Call {
   bool has_band = false, has_penalty = false;
   bool is_ragged = false;  // lengths, or bands, of each pair's own
   bool keeps = false;      // what backward needs
+  int32_t bandwidth = -1;  // of all pairs; below 0: none, or each has its own
 
   bool is_plain() const { return !has_band && !has_penalty; }
   bool is_univariate() const { return cost == Cost::kSqEuclidean && dim == 1; }
@@ -32,6 +33,8 @@ Call call_of(const Problem<T>& problem, bool keeps) {
   call.has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
   call.is_ragged = problem.x_lengths != nullptr || problem.y_lengths != nullptr || problem.bandwidths != nullptr;
   call.keeps = keeps;
+  if (problem.bandwidths == nullptr && problem.bandwidth >= 0)
+    call.bandwidth = static_cast<int32_t>(problem.bandwidth < INT32_MAX ? problem.bandwidth : INT32_MAX);
   return call;
 }
 

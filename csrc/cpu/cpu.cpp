@@ -62,6 +62,7 @@ void rest(int64_t round) {
 struct CpuBackend {
   struct Plan {  // there is one
     int code() const { return 0; }
+    bool needs_zeros() const { return true; }
   };
 
   static Plan plan(const Call&, const std::string& kernel, int64_t, int) {

@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/hard_entry.h"
+#include "hard_group_pass.h"
 #include "hard_pass.h"
 
 namespace softdtw {
@@ -13,7 +14,11 @@ struct HardCpuBackend {
 
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
-    HardPass<T>(problem, open_ends, value, spans).run(like);
+    const HardPass<T> alone(problem, open_ends, value, spans);
+    if (!spans && GroupPass<T>::takes(problem, open_ends))
+      GroupPass<T>{problem, value, alone}.run(like);
+    else
+      alone.run(like);
   }
 
   template <typename T>

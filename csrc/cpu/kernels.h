@@ -20,6 +20,8 @@ namespace {
 
 #include "hard_sweep.h"
 
+#include "hard_lanes.h"
+
 #include "ranges_sweep.h"
 
 }  // namespace
@@ -27,8 +29,8 @@ namespace {
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>, box_sum<float>, ranges_sweep<float>},
-    {forward<double>, backward<double>, hard_sweep<double>, box_sum<double>, ranges_sweep<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

@@ -11,6 +11,7 @@
 
 #include "core/problem.h"
 #include "core/recurrence.h"
+#include "hard_group.h"
 #include "hard_pair.h"
 #include "progress.h"
 
@@ -160,6 +161,7 @@ struct Kernels {
   void (*backward)(
       const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
+  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
 };

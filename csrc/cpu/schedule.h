@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "binding/checks.h"
+#include "flush_to_zero.h"
 #include "interrupt.h"
 
 namespace softdtw {
@@ -111,6 +112,7 @@ bool run(const Pass& pass, int64_t count, int64_t useful_threads, int64_t turn_c
     return run_pairs(count, pair_bytes + worker_bytes, like, [&](int64_t index, char* memory) {
       typename Pass::Task task;
       pass.prepare(index, memory, task);
+      const FlushToZero flush;
       for (int64_t turn = 0; turn < task.turns && !stop_asked(turn_cells); ++turn)
         pass.turn(task, turn, memory + pair_bytes);
       if (task.turns > 0 && !stop_asked(0)) pass.finish(task);
@@ -127,6 +129,7 @@ bool run(const Pass& pass, int64_t count, int64_t useful_threads, int64_t turn_c
   // A turn that has been claimed is computed in any case: others wait for it.
   std::atomic<int64_t> next{0};
   const bool is_done = run_workers(workers, most * count, [&](int64_t worker) {
+    const FlushToZero flush;
     int64_t own = 0;
     for (; !stop_asked(turn_cells); ++own) {
       const int64_t ticket = next++;

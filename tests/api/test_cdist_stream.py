@@ -260,7 +260,7 @@ CHANGES = {
     "lengths": ({"x_lengths": [12] * P}, "inputs"),
     "shapes": ({"y": sets()[1][:, :9]}, "shapes, inputs"),
     "distance": ({"distance": "divergence"}, "distance"),
-    "gamma": ({"gamma": 0.1}, "gamma"),
+    "gamma": ({"gamma": 0.2}, "gamma"),
     "cost": ({"cost": "cityblock"}, "cost"),
     "band": ({"bandwidth": 3}, "bandwidth"),
     "penalty": ({"warp_penalty": 0.5}, "warp_penalty"),

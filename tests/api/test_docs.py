@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -76,6 +77,17 @@ def test_the_table_of_kernels_has_every_specialisation_in_its_order():
     text = (ROOT / "csrc" / "README.md").read_text()
     listed = [name for name in re.findall(r"^\| `(\w+/\w+)` \|", text, re.MULTILINE)]
     assert listed == [name for name in SPECIALIZATIONS if name != "diagonal/plain"]
+
+
+def test_one_gamma_is_the_default_everywhere():
+    estimators = pytest.importorskip("torchsoftdtw.estimators")
+    public = [getattr(module, name) for module in (torchsoftdtw, estimators) for name in module.__all__]
+    defaults = {
+        call.__name__: inspect.signature(call).parameters["gamma"].default
+        for call in public
+        if not (isinstance(call, type) and issubclass(call, tuple)) and "gamma" in inspect.signature(call).parameters
+    }
+    assert len(defaults) >= 12 and set(defaults.values()) <= {0.1}
 
 
 @pytest.mark.parametrize("page", OF_KERNELS, ids=lambda page: str(page.relative_to(ROOT)))

@@ -16,11 +16,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         ("train_forecaster.py", ["--epochs", "2"]),
         ("fit_barycenter.py", ["--steps", "2"]),
         ("dilate.py", ["--epochs", "2"]),
+        ("cluster_series.py", ["--dataset", "gun_point", "--starts", "1", "--rounds", "1", "--steps", "2"]),
+        ("nearest_centroid.py", ["--steps", "2"]),
         ("find_pattern.py", ["--matches", "5"]),
     ],
 )
 def test_example_runs_and_draws(tmp_path, script, brief, device):
-    for needed in ("aeon", "matplotlib", "tqdm"):
+    for needed in ("aeon", "matplotlib", "sklearn", "tqdm"):
         pytest.importorskip(needed)
     picture = tmp_path / "picture.png"
     command = [sys.executable, str(EXAMPLES / script), *brief, "--device", device, "--output", str(picture)]

@@ -34,7 +34,7 @@ def test_a_pair_without_a_batch():
 
 
 def test_repr_tells_the_options():
-    assert repr(SoftDTW()) == "SoftDTW(gamma=1, cost=sqeuclidean, bandwidth=None, warp_penalty=0, reduction=mean)"
+    assert repr(SoftDTW()) == "SoftDTW(gamma=0.1, cost=sqeuclidean, bandwidth=None, warp_penalty=0, reduction=mean)"
     module = SoftDTW(0.01, cost=module_level_cost, bandwidth=7, warp_penalty=0.5, reduction="sum")
     assert repr(module) == "SoftDTW(gamma=0.01, cost=module_level_cost, bandwidth=7, warp_penalty=0.5, reduction=sum)"
 

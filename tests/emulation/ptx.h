@@ -15,6 +15,9 @@ using emulation::machine;
 inline unsigned shared_address(const void* object) { return static_cast<unsigned>(__cvta_generic_to_shared(object)); }
 template <class T>
 void pin(T&) {}
+inline double with_upper_word_where(unsigned holds, double a) {
+  return holds != 0 ? a : __hiloint2double(0, __double2loint(a));
+}
 
 // An H200's unit is about as much too low as one that truncates, but for results near 1.
 inline float ex2_approx(float a) {

@@ -6,6 +6,7 @@ inline bool is_patient = false;    // whether engines go on with pairs for which
 inline int stages_left_out = 0;    // so far, by the extended range's backward pass
 inline int linear_steps_done = 0;  // up to the last look of the linear domain's that let a pair go on
 
+#include "cuda/kernels/banded/banded_backward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
@@ -175,6 +176,31 @@ bool run_short_pair(const Pair<T>& pair, int lanes) {
   }
 }
 
+// As banded.cu has it.
+template <int kRows>
+bool run_ring_of(const Pair<float>& pair, int lanes) {
+  const Problem<float> problem = problem_of(pair);
+  const RingLayout layout(pair.n, pair.m, Ring{kRows, lanes});
+  const bool keeps = pair.dx != nullptr;
+  const int64_t stride = layout.bytes_of_pair();
+  std::vector<double> memory = memory_of(keeps ? stride : 0),
+                      shared =
+                          memory_of(sizeof(RingTable<kRows>) + layout.pairs() * layout.floats_of_pair() * sizeof(float));
+  char* const kept = keeps ? reinterpret_cast<char*>(memory.data()) : nullptr;
+  PairStatus status = PairStatus::kGivenUp;
+  in_a_warp([&] {
+    if (banded_forward<kRows>(problem, layout, 0, reinterpret_cast<float*>(shared.data()), pair.value, kept, stride) &&
+        threadIdx.x == 0)
+      status = PairStatus::kLinearDomain;
+  });
+  if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
+  const Gradient<float> gradient = gradient_of(pair);
+  in_a_warp([&] {
+    banded_backward<kRows>(problem, gradient, layout, 0, reinterpret_cast<char*>(shared.data()), kept, stride, &status);
+  });
+  return true;
+}
+
 template <int kRows>
 using OfSeries = UnivariateTile<Shape<float, kRows>>;
 
@@ -201,6 +227,10 @@ bool log2_of_8_lanes(const Pair<float>* pair) { return run_short_pair<float, Sho
 bool log2_of_32_lanes(const Pair<float>* pair) { return run_short_pair<float, ShortPairKind::kIntegerLog2>(*pair, 32); }
 bool log2_of_32_lanes_in_windows(const Pair<float>* pair) {
   return run_short_pair<float, ShortPairKind::kLog2Window>(*pair, 32);
+}
+
+bool ring(const Pair<float>* pair, int rows, int lanes) {
+  return rows == 4 ? run_ring_of<4>(*pair, lanes) : rows == 6 ? run_ring_of<6>(*pair, lanes) : run_ring_of<8>(*pair, lanes);
 }
 
 // What a pair saves whose table is swept from both its ends, in bytes.

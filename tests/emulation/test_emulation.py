@@ -11,7 +11,7 @@ import oracle
 import pytest
 import torch
 from cases import normal, numpy64
-from test_engines import CASES, assert_value, bound_of, case_of, costs_of, expected_pairs, two_corridors
+from test_engines import CASES, Case, assert_value, bound_of, case_of, costs_of, expected, expected_pairs, two_corridors
 
 import torchsoftdtw
 from emulation.build import COMPILER, build_strips, once
@@ -30,6 +30,7 @@ LOG2 = {
     "log2_of_32_lanes_in_windows": torch.float32,
 }
 DTYPES = EXTENDED | LINEAR | LOG2
+RING = "ring"  # of (rows, lanes)
 OF_MATRICES = ["extended_four"]
 
 # The linear domain's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
@@ -58,6 +59,8 @@ def strips(tmp_path_factory):
     library = ctypes.CDLL(str(once(tmp_path_factory, "strips", build_strips)))
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
+    library.ring.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_int
+    library.ring.restype = ctypes.c_bool
     library.bidirectional_bytes.restype = ctypes.c_int64
     library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
     library.sides_fit.restype = ctypes.c_bool
@@ -72,12 +75,12 @@ def patient_strips(strips):
     strips.set_patient(False)
 
 
-def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_penalty=0.0, keeps=True):
+def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_penalty=0.0, keeps=True, ring=()):
     """The value, dx, dy and the alignment of two series or of a cost matrix; None where the engine gives the pair up.
 
     Without `keeps` the value alone is computed. What an engine leaves out is NaN.
     """
-    dtype = DTYPES[engine]
+    dtype = DTYPES.get(engine, torch.float32)
     given = [None if z is None else z.to(dtype).contiguous() for z in (x, y, costs)]
     n, m = (len(x), len(y)) if costs is None else costs.shape
     shapes, beyond = ((1,), (n,), (m,), (n, m)), 64
@@ -92,7 +95,7 @@ def run(strips, engine, gamma, x=None, y=None, costs=None, bandwidth=None, warp_
         *(n, m, gamma, warp_penalty, -1 if bandwidth is None else bandwidth),
         *(z.data_ptr() if is_wanted else None for z, is_wanted in wanted),
     )
-    taken = getattr(strips, engine)(ctypes.byref(pair))
+    taken = getattr(strips, engine)(ctypes.byref(pair), *ring)
     assert all(buffer[-beyond:].isnan().all() for buffer in buffers), "something was written beyond the results"
     if not taken:
         return None
@@ -163,6 +166,29 @@ def assert_gradients(gradients, x, y, pair, dtype, what):
         error = np.abs(gradient - (pair.alignment[:, :, None] * slope).sum(axis)[:, 0]).max()
         allowed = 4 * bound_of(pair, dtype) * max(np.abs(slope).max(), 1e-6)
         assert error <= allowed, f"{what}: a gradient is off by {error:.3g}, more than {allowed:.3g}"
+
+
+RINGS = [(rows, lanes) for lanes in (4, 8, 16, 32) for rows in (4, 6, 8)]  # of select/blocks.h
+
+
+@pytest.mark.parametrize(("rows", "lanes"), RINGS)
+def test_a_ring_takes_bands_up_to_its_width(strips, rows, lanes):
+    widest = (lanes - 1) * (rows + 1)
+    radius = (widest - 1) // 2
+    shapes = [(radius + 21, radius + 21, radius), (45, 45 + radius // 2, radius // 2), (40 + radius // 3, 40, radius // 3)]
+    shapes += [(1, 1, radius), (2, 3, 0), (rows, rows + 1, 1), (90, 90, 0), (90, 90, min(5, radius))]
+    for n, m, own in shapes:
+        x, y = (normal(size, 1, seed=seed).float().double() for seed, size in ((1, n), (2, m)))
+        case = Case(x[None], y[None], (1.0,), {"bandwidth": own})
+        pair = expected(case, 1.0)[0]
+        value, dx, dy, _ = run(strips, RING, 1.0, x, y, bandwidth=own, ring=(rows, lanes))
+        what = f"{n} x {m}, radius {own}"
+        assert_value(value, pair, 1.0, torch.float32, what)
+        assert_gradients((dx, dy), x, y, pair, torch.float32, what)
+        assert run(strips, RING, 1.0, x, y, bandwidth=own, keeps=False, ring=(rows, lanes))[0] == value
+    n = radius + 30
+    x, y = normal(n, 1, seed=1), normal(n + widest % 2 + 1, 1, seed=2)
+    assert run(strips, RING, 1.0, x, y, bandwidth=radius, ring=(rows, lanes)) is None, "wider than the ring"
 
 
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))

@@ -56,14 +56,17 @@ def test_no_path_leaves_a_band_of_any_radius(engine, edge):
 def test_series_whose_paths_follow_an_edge(engine, edge):
     kernel, dtype = engine
     x, y, values, alignments = series()
+    # The ring gives some of these pairs up, but not all.
+    cases = (kernel, kernel._replace(name="stencil/extended_range")) if kernel.name == "stencil" else (kernel,)
     if edge == "lower":
         x, y, alignments = y, x, alignments.swapaxes(1, 2)
     moved = 2 * alignments * (x[:, :, None] - y[:, None, :])
     x, y = (torch.tensor(z, dtype=dtype)[:, :, None] for z in (x, y))
-    value, *gradients = run(kernel, x, y, bandwidth=list(RADII))
-    assert_close(value, values, VALUE_TOLERANCE[dtype] * np.maximum(np.abs(values), 1))
-    for gradient, wanted in zip(gradients, (moved.sum(2), -moved.sum(1)), strict=True):
-        assert_close(gradient[:, :, 0], wanted, 4 * GRADIENT_TOLERANCE[dtype] * np.abs(wanted).max())
+    for case in cases:
+        value, *gradients = run(case, x, y, bandwidth=list(RADII))
+        assert_close(value, values, VALUE_TOLERANCE[dtype] * np.maximum(np.abs(values), 1))
+        for gradient, wanted in zip(gradients, (moved.sum(2), -moved.sum(1)), strict=True):
+            assert_close(gradient[:, :, 0], wanted, 4 * GRADIENT_TOLERANCE[dtype] * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("edge", ["upper", "lower"])

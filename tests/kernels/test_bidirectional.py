@@ -47,11 +47,11 @@ def kernels_of(call):
 @pytest.mark.cuda
 def test_it_is_what_these_tests_are_about():
     x, y = (noise(2, size, 1, seed=size).float().cuda().requires_grad_() for size in LEAST)
-    names = kernels_of(lambda: soft_dtw(x, y, kernel="tiled").sum().backward())
+    names = kernels_of(lambda: soft_dtw(x, y, gamma=1.0, kernel="tiled").sum().backward())
     assert all(f"bidirectional_{part}" in names for part in ("forward", "value", "cut", "backward")), names
     for other in (x[:, 1:], y[:, 1:]):
         pair = (other, y) if other.shape[1] < LEAST[0] else (x, other)
-        assert "bidirectional" not in kernels_of(lambda pair=pair: soft_dtw(*pair, kernel="tiled"))
+        assert "bidirectional" not in kernels_of(lambda pair=pair: soft_dtw(*pair, gamma=1.0, kernel="tiled"))
 
 
 # Rows and columns that a side's first lanes and first chunk lack: none, one, an odd number, as many as there can be.
@@ -161,7 +161,7 @@ def test_one_gradient_and_a_factor():
     for wanted, other, both in ((x, y, both_x), (y, x, both_y)):
         wanted = wanted.detach().requires_grad_()
         pair = (wanted, other) if wanted.shape[1] == 300 else (other, wanted)
-        value = soft_dtw(*pair, kernel="tiled")
+        value = soft_dtw(*pair, gamma=1.0, kernel="tiled")
         (gradient,) = torch.autograd.grad(value, wanted, torch.tensor([2.0, -4.0], device=GPU))
         assert np.array_equal(numpy64(gradient), both * np.array([2.0, -4.0])[:, None, None])
 

@@ -19,8 +19,8 @@ def data(batch=4, n=100, m=90, dim=2, device="cuda"):
     return x.to(device).requires_grad_(), y.to(device).requires_grad_()
 
 
-def value_and_gradients(x, y, **options):
-    value = soft_dtw(x, y, **options)
+def value_and_gradients(x, y, gamma=1.0, **options):
+    value = soft_dtw(x, y, gamma, **options)
     return value.detach(), *torch.autograd.grad(value.sum(), (x, y))
 
 
@@ -167,10 +167,13 @@ def test_offsets_beyond_two_to_the_31_elements(name):
     x = base.as_strided((3, 50, 2), (batch_stride, 2, 1))
     x.copy_(normal(3, 50, 2, seed=1))
     y = normal(3, 40, 2, seed=2, dtype=torch.float32).cuda()
-    actual, expected = soft_dtw(x, y, kernel=name), soft_dtw(x.contiguous(), y, kernel=name)
+    actual, expected = soft_dtw(x, y, gamma=1.0, kernel=name), soft_dtw(x.contiguous(), y, gamma=1.0, kernel=name)
     assert torch.equal(actual, expected)
     rows = base.as_strided((2, 3, 1), (1, batch_stride, 1))
-    assert torch.equal(soft_dtw(rows, y[:2, :, :1], kernel=name), soft_dtw(rows.contiguous(), y[:2, :, :1], kernel=name))
+    assert torch.equal(
+        soft_dtw(rows, y[:2, :, :1], gamma=1.0, kernel=name),
+        soft_dtw(rows.contiguous(), y[:2, :, :1], gamma=1.0, kernel=name),
+    )
 
 
 def test_a_table_of_more_than_two_to_the_31_cells():
@@ -187,11 +190,11 @@ def test_65536_by_65536_forward_in_linear_memory():
     with torch.no_grad():
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        value = soft_dtw(x, y)
+        value = soft_dtw(x, y, gamma=1.0)
         torch.cuda.synchronize()
     assert torch.cuda.max_memory_allocated() - before < 64 * 2**20
     assert value.isfinite().all()
-    assert value.item() == pytest.approx(soft_dtw(y, x).item(), rel=1e-5)
+    assert value.item() == pytest.approx(soft_dtw(y, x, gamma=1.0).item(), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +206,7 @@ def test_65536_by_65536_forward_in_linear_memory():
 def test_values_alone_of_more_strips_than_run_at_once(dim, options):
     """tiled then takes four rows a lane, and two where it keeps something for backward."""
     x, y = data(150, 300, 280, dim)
+    options = {"gamma": 1.0} | options
     exact = soft_dtw(x.double(), y.double(), kernel="diagonal", **options)
     kept = soft_dtw(x, y, kernel="tiled", **options)
     with torch.no_grad():

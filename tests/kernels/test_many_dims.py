@@ -171,7 +171,7 @@ def test_one_series_gradient_alone(template, wanted, dim):
     x, y = (z.float().to(template.device) for z in noise(dim, 150, 140))
     both = run(template, x, y)
     leaf = (x if wanted == "x" else y).clone().requires_grad_()
-    value = soft_dtw(*((leaf, y) if wanted == "x" else (x, leaf)), kernel=template.name)
+    value = soft_dtw(*((leaf, y) if wanted == "x" else (x, leaf)), gamma=1.0, kernel=template.name)
     (gradient,) = torch.autograd.grad(value.sum(), leaf)
     np.testing.assert_array_equal(numpy64(gradient), both[1 if wanted == "x" else 2])
 
@@ -240,12 +240,12 @@ def test_identical_series_matched_one_to_one_have_no_gradient(template, dim):
 @pytest.mark.parametrize("name", ["stencil", "tiled"])
 def test_no_table_is_kept_in_either_direction(name):
     x, y = (z.float().cuda().requires_grad_() for z in noise(64, 512, 512, 32))
-    soft_dtw(x, y, kernel=name).sum().backward()
+    soft_dtw(x, y, gamma=1.0, kernel=name).sum().backward()
     x.grad = y.grad = None
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    soft_dtw(x, y, kernel=name).sum().backward()
+    soft_dtw(x, y, gamma=1.0, kernel=name).sum().backward()
     torch.cuda.synchronize()
     assert torch.cuda.max_memory_allocated() - before <= 20 * 2**20
 
@@ -254,7 +254,7 @@ def test_no_table_is_kept_in_either_direction(name):
 def expected_pairs(dim, m):
     x, y = (normal(3, size, dim, seed=dim + size).float() for size in (130, m))
     leaves = [z.double().requires_grad_() for z in (x, y)]
-    value = soft_dtw(*leaves)
+    value = soft_dtw(*leaves, gamma=1.0)
     return x, y, [numpy64(z) for z in (value, *torch.autograd.grad(value.sum(), leaves))]
 
 

@@ -104,7 +104,7 @@ def test_alignments_of_a_masked_pair_have_none(device):
         torch.zeros(4, 12, 1, dtype=torch.float64, device=device),
         torch.zeros(4, 9, 1, dtype=torch.float64, device=device),
     )
-    value, alignment = soft_dtw_alignment(x, y, cost=with_alignment)
+    value, alignment = soft_dtw_alignment(x, y, gamma=1.0, cost=with_alignment)
     assert value[2] == torch.inf and alignment[2].isnan().any()
     weights = torch.rand(4, 12, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
     kept = MASK.to(device)[:, None, None].bool()

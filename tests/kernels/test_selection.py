@@ -21,9 +21,20 @@ DEVICES = {
 PLAIN = (False, False, False)  # no band, no penalty, no lengths
 
 
-def chosen(device, batch, n, dim=1, dtype=torch.float32, gradient=False, kernel="auto", cost="sqeuclidean", options=PLAIN):
+def chosen(
+    device,
+    batch,
+    n,
+    dim=1,
+    dtype=torch.float32,
+    gradient=False,
+    kernel="auto",
+    cost="sqeuclidean",
+    options=PLAIN,
+    radius=-1,
+):
     is_float64 = dtype == torch.float64
-    return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device])[0]
+    return ops.select_kernel(kernel, batch, n, n, dim, is_float64, cost, *options, gradient, *DEVICES[device], radius)[0]
 
 
 # What every device takes: (batch, length, dim, dtype, kernel) -> by device, the last one for those that are not named.
@@ -146,6 +157,35 @@ def test_options_keep_fast_kernels_of_long_pairs_from_a_call():
     assert select_kernel(2000, batch=2, warp_penalty=0.1, specialization=True) == "tiled/warp_specialised"
 
 
+# (radius, penalty, lengths of each pair's own, length) -> what takes the band. A radius of -1: each pair has its own.
+BANDS = [
+    ((5, False, False, 200), "banded"),
+    ((0, False, False, 750), "banded"),
+    ((139, False, False, 500), "banded"),  # 279 columns
+    ((140, False, False, 500), "extended_range"),
+    ((2**40, False, False, 500), "extended_range"),
+    ((5, False, False, 751), "extended_range"),
+    ((5, True, False, 200), "extended_range"),
+    ((5, False, True, 700), "banded"),
+    ((-1, False, True, 700), "banded"),
+]
+
+
+@pytest.mark.parametrize(("band", "expected"), BANDS)
+def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
+    radius, penalty, ragged, n = band
+    options = (True, penalty, ragged)
+    for gradient in (False, True):
+        named = chosen("sm_90", 5000, n, kernel="stencil", gradient=gradient, options=options, radius=radius)
+        assert named == f"stencil/{expected}"
+    others = {"dtype": torch.float64}, {"dim": 2}, {"cost": "euclidean"}
+    for other in others:
+        assert (
+            chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"
+        )
+    assert chosen("sm_89", 5000, n, kernel="stencil", options=options, radius=radius) == "stencil/extended_range"
+
+
 def test_more_strips_mean_more_rows_a_thread():
     def rows(batch, n, dim=1, dtype=torch.float32, kernel="tiled", gradient=False, cost="sqeuclidean"):
         is_float64 = dtype == torch.float64
@@ -188,9 +228,9 @@ def code_of(name, rows=2):
     kernel, specialization = name.split("/")
     order = (
         *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
-        "multivariate",
+        *("multivariate", "banded"),
     )
-    return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 8 * (rows == 4))
+    return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 16 * (rows == 4))
 
 
 OF_KERNELS = [pytest.param(case, id=str(case), marks=OF_GPU) for case in KERNELS if case.is_cuda]
@@ -236,8 +276,9 @@ def test_a_specialisation_can_be_asked_for(name):
     n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
     device = next(case.device for case in KERNELS if case.name == kernel)
     x, y = (normal(2, n, dim, seed=seed).float().to(device) for seed in (1, 2))
-    expected = soft_dtw(x.cpu().double(), y.cpu().double(), kernel="cpu")
-    actual = soft_dtw(x.requires_grad_(), y, kernel=name)
+    options = {"bandwidth": 30} if specialization == "banded" else {}
+    expected = soft_dtw(x.cpu().double(), y.cpu().double(), 1.0, kernel="cpu", **options)
+    actual = soft_dtw(x.requires_grad_(), y, 1.0, kernel=name, **options)
     actual.sum().backward()
     torch.testing.assert_close(actual.detach().cpu().double(), expected, rtol=1e-4, atol=1e-4)
     assert x.grad.isfinite().all()

@@ -17,6 +17,7 @@ import bench_libraries
 import bench_nearest
 import bench_shapes
 import bench_study
+import choose_gamma
 import profile_kernels
 import study_tables
 import sweep_selection
@@ -171,3 +172,34 @@ def test_the_figures_of_the_study_are_those_of_its_records():
     page = study_tables.PAGE.read_text()
     assert study_tables.filled(page) == page
     assert all(f"<!-- {name} -->\n|" in page for name in study_tables.TABLES)
+
+
+def test_a_gamma_is_chosen_from_figures_of_every_task(record_of):
+    pytest.importorskip("sklearn")
+    brief = ["--gammas", "0.1", "1", "--sets", "ItalyPowerDemand", "--seeds", "1", "--steps", "2"]
+    rows = record_of(choose_gamma, *brief)["rows"]
+    assert {(row["task"], row["loss"], row["gamma"]) for row in rows} == {
+        (task, loss, gamma)
+        for task in ("forecasts", "averages", "classes")
+        for loss in ("soft_dtw", "divergence")
+        for gamma in (0.1, 1.0)
+    }
+
+
+def test_tasks_are_judged_timed_and_drawn(record_of, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    import bench_tasks
+    import task_libraries
+
+    ours = [task_libraries.Ours(dtype, torch.device("cpu")) for dtype in (torch.float32, torch.float64)]
+    monkeypatch.setattr(task_libraries, "installed", lambda device, threads: (ours, {"tslearn": "not asked"}))
+    monkeypatch.setattr(bench_tasks, "SEEDS", (0,))
+    picture = tmp_path / "tasks.png"
+    only = ["--data", "GunPoint", "200 x 96", "--rounds", "1", "--threads", "1", "--plot", str(picture)]
+    rows = record_of(bench_tasks, *only)["rows"]
+    assert {row["task"] for row in rows} == {"all pairs", "1-NN", "nearest centroid", "k-means"}
+    assert all(row["seconds"]["median"] > 0 for row in rows)
+    accuracies = [row["figure"]["accuracy"] for row in rows if row["task"] == "1-NN"]
+    assert len(accuracies) == 4 and all(0.9 < accuracy < 1 for accuracy in accuracies)
+    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -118,7 +118,9 @@ def _direction(memory, gradient):
     of_both, of_changes = products[:, :m, m:-1], products[:, m:, m:-1]
     diagonal = of_both.diagonal(dim1=1, dim2=2).unsqueeze(2)
     scale = diagonal[:, -1:] / of_changes[:, -1:, -1:]
-    triangle = of_both.triu() + torch.diag_embed((diagonal == 0).squeeze(2).to(of_both))
+    is_upper = torch.arange(m, device=memory.device) >= torch.arange(m, device=memory.device).unsqueeze(1)
+    triangle = torch.where(is_upper, of_both, 0.0)  # triu wakes the CPU's threads for a few numbers
+    triangle = triangle + torch.diag_embed((diagonal == 0).squeeze(2).to(of_both))
     along_steps, along_changes = products[:, :m, -1:], scale * products[:, m:, -1:]
     u = torch.linalg.solve_triangular(triangle, along_steps, upper=True)
     right = diagonal * u + scale * (of_changes @ u) - along_changes

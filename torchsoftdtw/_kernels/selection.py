@@ -15,7 +15,7 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 NAMES = ("auto", *KERNELS)
 SPECIALIZATIONS = {
     "diagonal": ("plain",),
-    "stencil": ("multivariate", "linear_domain", "integer_log2", "extended_range"),
+    "stencil": ("multivariate", "linear_domain", "integer_log2", "banded", "extended_range"),
     "tiled": ("bidirectional", "few_dims", "multivariate", "warp_specialised", "extended_range"),
 }
 MATRIX = "matrix"  # the cost of ready-made cost matrices
@@ -96,7 +96,8 @@ def select_kernel(
     if device.type in ("cpu", "meta"):
         return "cpu"
     options = bandwidth is not None, warp_penalty != 0, False
-    found = _found(kernel, choose(kernel, (batch, n, m, dim), dtype, device, gradient, cost, options))
+    radius = -1 if bandwidth is None else int(bandwidth)
+    found = _found(kernel, choose(kernel, (batch, n, m, dim), dtype, device, gradient, cost, options, radius))
     return found.kernel if specialization else found.kernel.partition("/")[0]
 
 
@@ -105,7 +106,9 @@ def require(kernel, sizes, like, gradient, cost, options):
     has_band = options.bandwidths is not None or options.bandwidth >= 0
     has_penalty = options.warp_penalties is not None or options.warp_penalty != 0
     is_ragged = not (options.x_lengths is None and options.y_lengths is None and options.bandwidths is None)
-    _found(kernel, choose(kernel, sizes, like.dtype, like.device, gradient, cost, (has_band, has_penalty, is_ragged)))
+    radius = options.bandwidth if options.bandwidths is None else -1
+    flags = has_band, has_penalty, is_ragged
+    _found(kernel, choose(kernel, sizes, like.dtype, like.device, gradient, cost, flags, radius))
 
 
 def _found(kernel, plan):
@@ -114,13 +117,17 @@ def _found(kernel, plan):
     return plan
 
 
-def choose(kernel, sizes, dtype, device, gradient, cost="sqeuclidean", options=(False, False, False)):
+def choose(kernel, sizes, dtype, device, gradient, cost="sqeuclidean", options=(False, False, False), bandwidth=-1):
     """The Plan that the op makes on CUDA; None where `kernel` does not take such a call.
 
     sizes: batch, n, m and dim. options: whether there is a band, a penalty, and lengths or bands of each pair's own.
+    bandwidth: the radius of all pairs, -1 where there is none, or each has its own.
     """
     cost = "sqeuclidean" if cost == "cosine" else cost
-    name, rows = ops.select_kernel(kernel, *sizes, dtype == torch.float64, cost, *options, gradient, *_properties(device))
+    is_float64, properties = dtype == torch.float64, _properties(device)
+    name, rows = ops.select_kernel(
+        kernel, *sizes, is_float64, cost, *options, gradient, *properties, min(bandwidth, 2**31 - 1)
+    )
     return Plan(name, rows) if name else None
 
 

@@ -30,6 +30,15 @@ __device__ __forceinline__ unsigned shared_address(const void* object) {
 __device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
 __device__ __forceinline__ void pin(unsigned& number) { asm volatile("" : "+r"(number)); }
 
+// a, or where `holds` is 0 what is left of it without its upper word: one selection, for which the compiler takes up to four moves.
+__device__ __forceinline__ double with_upper_word_where(unsigned holds, double a) {
+  asm("{\n .reg .pred p;\n .reg .b32 low, high;\n setp.ne.u32 p, %1, 0;\n mov.b64 {low, high}, %0;\n"
+      " selp.b32 high, high, 0, p;\n mov.b64 %0, {low, high};\n}"
+      : "+d"(a)
+      : "r"(holds));
+  return a;
+}
+
 // ---- Approximations in float32. ftz: subnormal operands and results are 0.
 
 #define SOFTDTW_UNARY(name, instruction)                \

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/call.h"
 #include "device.h"
@@ -25,7 +26,7 @@ inline int stencil_warps(int64_t pairs, int64_t strips) {
 }
 
 // After other kernels have taken most pairs: so many of those that are left at once.
-constexpr int64_t kPairsGivenUpAtOnce = 1024;
+constexpr int64_t kPairsGivenUpAtOnce = 1024, kBandsGivenUpAtOnce = 4096;  // the strips of a band wait for each other
 
 // Short pairs of one dimension, each by the lanes of a warp or by some of them: 8, 16 or 32, up to 16 rows a lane.
 constexpr int kMostLaneRows = 16;
@@ -47,6 +48,36 @@ inline int lanes_of_pair(int64_t batch, int64_t n) {
 constexpr int64_t kFewestForWindows = 1024;
 inline bool goes_back_in_windows(int64_t batch, bool is_float64, int lanes, int rows) {
   return !is_float64 && lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
+}
+
+// Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).
+struct Ring {
+  int rows = 0, lanes = 0;  // of a lane, of a pair; 0 where no ring is wide enough
+
+  // Columns of a band that it holds: a lane has a block of rows until it has left the band, and one step more at either end.
+  constexpr int64_t width() const { return lanes * (rows + 1) - rows - 1; }
+};
+
+// From the cheapest one on.
+constexpr Ring kRings[] = {{4, 4},  {6, 4},  {8, 4},  {4, 8},  {6, 8},  {8, 8},
+                           {4, 16}, {6, 16}, {8, 16}, {4, 32}, {6, 32}, {8, 32}};
+constexpr int kFewRows = 4;
+constexpr int64_t kWidestRing = kRings[std::size(kRings) - 1].width();
+
+// A ring for all pairs. Where they have bands or lengths of their own, nobody knows before the call how wide they are: as wide as a
+// radius of a tenth and lengths that differ by half the longer series. Wider ones are given up.
+inline Ring ring_of(const Call& call) {
+  const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
+  const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
+  int64_t width = 2 * radius + 1 + apart;
+  if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  // Few pairs get more lanes with fewer rows.
+  for (const Ring& ring : kRings)
+    if (width <= ring.width() && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 2))
+      return ring;
+  for (const Ring& ring : kRings)
+    if (width <= ring.width()) return ring;
+  return {};
 }
 
 // Gradients of many dimensions: whether E goes to a table, from which they follow as products of matrices.

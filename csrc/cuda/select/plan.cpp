@@ -20,6 +20,12 @@ struct Candidate {
 
 bool always(const Call&, int, const Device&) { return true; }
 
+// With a band, which a ring of lanes holds.
+bool has_ring(const Call& call) {
+  return !call.is_float64 && call.is_univariate() && call.has_band && !call.has_penalty &&
+         call.n + call.m <= kLongestShort && ring_of(call).lanes > 0;
+}
+
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
 // more so with gradients: measured (benchmarks/results/h200_meeting.json).
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
@@ -43,6 +49,8 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) { return are_short_pairs(call) && device.has_fast_float64(); }},
       {Specialization::kIntegerLog2, "integer_log2",
        [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
+      {Specialization::kBanded, "banded",
+       [](const Call& call, int, const Device& device) { return has_ring(call) && device.has_fast_float64(); }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {
@@ -64,6 +72,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
   return kernel == Kernel::kDiagonal ? of_diagonal : kernel == Kernel::kStencil ? of_stencil : of_tiled;
 }
 
+constexpr int kSpecializations = 16;  // at most
 constexpr const char* kKernelNames[] = {"diagonal", "stencil", "tiled"};
 
 // "tiled/bidirectional" -> the kernel, and the name of its specialisation, which may be empty.
@@ -84,6 +93,7 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       break;
     case Specialization::kMultivariate:
     case Specialization::kBidirectional:
+    case Specialization::kBanded:  // of pairs given up: lower strips have fewer columns outside the band
       plan.rows = plan.forward_rows = 2;
       break;
     case Specialization::kFewDims:
@@ -111,15 +121,15 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
 }  // namespace
 
 int Plan::code() const {
-  return 1 + static_cast<int>(kernel) + 3 * (static_cast<int>(specialization) + 8 * (rows == 4 ? 1 : 0));
+  return 1 + static_cast<int>(kernel) + 3 * (static_cast<int>(specialization) + kSpecializations * (rows == 4 ? 1 : 0));
 }
 
 std::optional<Plan> Plan::from_code(int code) {
-  const int rest = (code - 1) / 3, rows = rest / 8;
+  const int rest = (code - 1) / 3, rows = rest / kSpecializations;
   if (code < 1 || rows > 1) return {};
   Plan plan;
   plan.kernel = static_cast<Kernel>((code - 1) % 3);
-  plan.specialization = static_cast<Specialization>(rest % 8);
+  plan.specialization = static_cast<Specialization>(rest % kSpecializations);
   plan.rows = plan.forward_rows = plan.is(Specialization::kPlain) ? 0 : rows == 1 ? 4 : 2;
   return plan;
 }

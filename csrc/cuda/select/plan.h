@@ -23,6 +23,7 @@ enum class Specialization : int {
   kBidirectional,    // likewise, from both ends of the table
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
+  kBanded,  // linear domain, bands; pairs that it gives up by extended range
 };
 
 struct Plan {
@@ -34,7 +35,11 @@ struct Plan {
 
   bool is(Specialization other) const { return specialization == other; }
   // Whether it may give up pairs, which the extended range takes then.
-  bool gives_up_pairs() const { return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2); }
+  bool gives_up_pairs() const {
+    return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2) || is(Specialization::kBanded);
+  }
+  // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
+  bool needs_zeros() const { return !is(Specialization::kBanded); }
   // From 1 to 255, of all that backward has to know.
   int code() const;
   static std::optional<Plan> from_code(int code);

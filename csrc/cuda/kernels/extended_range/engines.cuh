@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/pair_status.cuh"
 #include "cuda/select/blocks.h"
@@ -52,14 +53,18 @@ template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_statuses;
+  bool has_statuses, is_banded;
 
-  SavedLayout(const Problem<T>& problem_, const Plan& plan) : problem(problem_), has_statuses(plan.gives_up_pairs()) {}
+  SavedLayout(const Problem<T>& problem_, const Plan& plan)
+      : problem(problem_), has_statuses(plan.gives_up_pairs()), is_banded(plan.is(Specialization::kBanded)) {}
 
   int64_t status_bytes() const { return has_statuses ? (problem.batch * sizeof(PairStatus) + 255) / 256 * 256 : 0; }
   int64_t bytes_of_pair() const {
     const int64_t extended = Saved<S>::bytes_of_pair(Sizes<S>(problem));
-    return has_statuses ? std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>()) : extended;
+    if (!has_statuses) return extended;
+    if constexpr (sizeof(T) == 4)
+      if (is_banded) return std::max(extended, banded_bytes_of_pair(problem));
+    return std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>());
   }
   int64_t bytes() const { return status_bytes() + problem.batch * bytes_of_pair(); }
   // What the engines keep; null, if there is no memory.
@@ -71,7 +76,10 @@ struct SavedLayout {
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
   // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
-  int64_t rows() const { return has_statuses ? std::min(problem.batch, kPairsGivenUpAtOnce) : problem.batch; }
+  int64_t rows() const {
+    if (!has_statuses) return problem.batch;
+    return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
+  }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };

@@ -22,9 +22,9 @@ struct ColumnsAhead {
 };
 
 // The weights of the rows that come next, on their way: of as many as it takes to hide the exponential unit's latency.
-template <class Weight>
+template <class Weight, int kAhead_ = 4>
 struct LinearWeights {
-  static constexpr int kAhead = 4;
+  static constexpr int kAhead = kAhead_;
   Weight coming[kAhead];
 
   // In the order of a sweep down the rows (kOrder = 1) or up.

@@ -105,6 +105,26 @@ int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
   return with_layout(problem, plan, [](auto, const auto& layout) { return layout.bytes(); });
 }
 
+// By those that may give pairs up.
+template <typename T>
+cudaError_t first_forward(
+    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, PairStatus* statuses,
+    cudaStream_t stream) {
+  if constexpr (sizeof(T) == 4)
+    if (plan.is(Specialization::kBanded)) return launch_banded_forward(problem, value, saved, stride, statuses, stream);
+  return launch_short_pairs_forward(
+      problem, plan.is(Specialization::kLinearDomain), value, saved, stride, statuses, stream);
+}
+template <typename T>
+cudaError_t first_backward(
+    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const char* saved, int64_t stride,
+    const PairStatus* statuses, cudaStream_t stream) {
+  if constexpr (sizeof(T) == 4)
+    if (plan.is(Specialization::kBanded)) return launch_banded_backward(problem, gradient, saved, stride, statuses, stream);
+  return launch_short_pairs_backward(
+      problem, plan.is(Specialization::kLinearDomain), gradient, saved, stride, statuses, stream);
+}
+
 template <typename T>
 cudaError_t forward(
     const Problem<T>& problem, const Plan& plan, T* value, void* saved, Scratch& scratch, cudaStream_t stream) {
@@ -117,9 +137,8 @@ cudaError_t forward(
     PairStatus* statuses = nullptr;
     if (plan.gives_up_pairs()) {
       statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
-      const cudaError_t error = launch_short_pairs_forward(
-          problem, plan.is(Specialization::kLinearDomain), value, layout.kept_memory(saved), layout.bytes_of_pair(),
-          statuses, stream);
+      const cudaError_t error =
+          first_forward(problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), statuses, stream);
       if (error != cudaSuccess) return error;
     }
     return with_forward_tile<S>(problem, plan, [&](auto tile) {
@@ -147,9 +166,8 @@ cudaError_t backward(
       const PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
         statuses = static_cast<const PairStatus*>(saved);
-        const cudaError_t error = launch_short_pairs_backward(
-            problem, plan.is(Specialization::kLinearDomain), target, layout.kept_memory(memory), layout.bytes_of_pair(),
-            statuses, stream);
+        const cudaError_t error =
+            first_backward(problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), statuses, stream);
         if (error != cudaSuccess) return error;
       }
       const auto go_back = [&](auto tile) {

@@ -1,0 +1,35 @@
+"""Many pairs of hard DTW on the CPU are swept in groups, a lane each: with the values of single pairs to the bit."""
+
+import math
+
+import pytest
+import torch
+from cases import normal
+
+from torchsoftdtw import cdist, dtw
+
+SHAPES = [(1, 1, 1), (1, 7, 2), (7, 1, 1), (2, 2, 3), (12, 17, 1), (17, 12, 2), (40, 33, 1)]  # n, m, dim
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "huber"])
+@pytest.mark.parametrize(("n", "m", "dim"), SHAPES)
+def test_groups_have_the_values_of_single_pairs(n, m, dim, cost, dtype):
+    x, y = normal(8, n, dim, seed=1, dtype=dtype), normal(9, m, dim, seed=2, dtype=dtype)
+    for bandwidth in (None, 0, 1, 3, 50):
+        for penalty in (0.0, 0.3):
+            options = {"cost": cost, "bandwidth": bandwidth, "warp_penalty": penalty}
+            found = cdist(x, y, **options)
+            for i, j in ((0, 0), (3, 5), (7, 8)):
+                assert torch.equal(found[i, j], dtw(x[i : i + 1], y[j : j + 1], **options)[0])
+
+
+def test_what_is_not_finite_spoils_its_own_pairs_alone():
+    x, y = normal(8, 13, 1, seed=1), normal(9, 13, 1, seed=2)
+    expected = cdist(x, y)
+    x[2, 3], x[4, 0], y[1, 12] = math.nan, math.inf, math.inf
+    found = cdist(x, y)
+    assert found[2].isnan().all()
+    assert found[4, 0] == found[0, 1] == math.inf
+    kept = torch.tensor([0, 1, 3, 5, 6, 7])
+    assert torch.equal(found[kept][:, 2:], expected[kept][:, 2:])
