@@ -51,7 +51,10 @@ def test_slope_of_huber(kernel, dtype, difference, dim):
     slope = max(-1.0, min(difference, 1.0))
     for gamma in (1.0, 0):
         _, grad_x, grad_y = run(kernel, x, y, gamma, cost="huber")
-        assert (grad_x == slope).all() and (grad_y == -slope).all()
+        # In the linear domain E is a quotient that is rounded, and series are multiplied with a factor.
+        tolerance = (1e-15 if dtype == torch.float64 else 1e-6) if gamma and dim == 1 and kernel.name == "stencil" else 0
+        np.testing.assert_allclose(grad_x, slope, rtol=tolerance, atol=0)
+        np.testing.assert_allclose(grad_y, -slope, rtol=tolerance, atol=0)
 
 
 def test_a_matrix_of_hubers_costs_is_torchs_to_the_second_derivative():

@@ -100,6 +100,8 @@ struct RingPair {
   int most_groups, fewest_groups;  // of the warp's pairs
   const float *rows, *line;        // x, and y from its column 0 on
   float x[kRows], factor, deepest;
+  const SquaredDifference<float> cost;
+  const NoLinearPenalty<float> penalty;
   bool fits;     // whether the pair is wanted and valid, its ring wide enough, and its costs within what weights can hold
   int foreseen;  // groups of the pair, if costs go on along any path as they begin
 
@@ -108,7 +110,9 @@ struct RingPair {
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
-        extent(problem.extent(pair)) {
+        extent(problem.extent(pair)),
+        cost(1.0f),
+        penalty(0) {
     fits = wanted && extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
     if (!fits) extent = {1, 1, 0, 0};
     width = extent.high - extent.low + 1;
@@ -272,9 +276,9 @@ struct RingState {
     diag = up;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get());
+      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get(pair));
       weights.start(pair, k, columns);
-      const double others = weight * fma(upper_left, kDiagonal, left[k]);
+      const double others = weight * fma(upper_left, pair.penalty.diagonal(), left[k]);
       upper_left = left[k];
       left[k] = up = Pair::entry_of_band(mask, k, fma(weight, up, others));
     }
