@@ -47,16 +47,16 @@ struct RingFlow {
     diag = down;
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
-      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get());
-      const float difference = weights.of_row(k).difference;
+      const double weight = Pair::weight_of_band(mask, k, weights.of_row(k).get(pair));
+      const float slope = pair.cost.slope(weights.of_row(k).difference);
       weights.start(pair, k, columns);
-      double b = fma(lower_right, kDiagonal, right[k]) + down;
+      double b = fma(lower_right, pair.penalty.diagonal(), right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
       right[k] = down = Pair::entry_of_band(mask, k, weight * b);
       const float alignment = LinearNumbers<float>::product(entries[k], b);
-      rows[k] = DeviceMath<float>::fma(alignment, difference, rows[k]);
-      sum = DeviceMath<float>::fma(alignment, difference, sum);
+      rows[k] = DeviceMath<float>::fma(alignment, slope, rows[k]);
+      sum = DeviceMath<float>::fma(alignment, slope, sum);
     }
     column = sum;
   }
