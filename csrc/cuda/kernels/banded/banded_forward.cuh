@@ -14,8 +14,8 @@ __device__ __forceinline__ bool is_promising(const RingPair<kRows>& pair, const 
   int highest = state.highest_exponent();
   for (int distance = pair.lanes / 2; distance > 0; distance /= 2)
     highest = max(highest, __shfl_xor_sync(kAllLanes, highest, distance));
-  const int used = kTop - highest;
-  return used <= kTop - kLeast && (used - kRingSlack) * pair.foreseen <= groups * (kTop - kLeast);
+  const int top = pair.penalty.top(), used = top - highest;
+  return used <= top - kLeast && (used - kRingSlack) * pair.foreseen <= groups * (top - kLeast);
 }
 
 // A lane's columns and weights from group to group.
@@ -42,7 +42,7 @@ struct RingSweep {
     unsigned mask = pair.mask(age);
     const int entry = kMayStart && i == 0 && pair.block(i) == 0 ? pair.entry : -1;
     const auto step = [&](int r) {
-      if (kMayStart && r == entry) state.diag = power_of_two(kTop);
+      if (kMayStart && r == entry) state.diag = power_of_two(pair.penalty.top());
       state.template step<Weight>(pair, from, mask, weights, columns);
       columns.move();
       mask >>= 1;
@@ -105,7 +105,7 @@ __device__ bool banded_forward(
       pair.all_shallow() ? ring_forward<ShallowWeight>(pair, layout, kept) : ring_forward<DeepWeight>(pair, layout, kept);
   const bool accepted = pair.fits && last >= power_of_two(kLeast);
   if (accepted) {
-    const double exponent = kTop - log2(last) - static_cast<double>(kTilt) * (pair.extent.n + pair.extent.m);
+    const double exponent = pair.penalty.top() - log2(last) - pair.penalty.of_step() * (pair.extent.n + pair.extent.m);
     value[pair.pair] = static_cast<float>(exponent * problem.gamma_of(pair.pair) * kLn2);
   }
   return pair.any_of_pair(accepted);

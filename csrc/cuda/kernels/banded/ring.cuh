@@ -90,18 +90,23 @@ template <int kRows_>
 struct RingPair {
   using Numbers = LinearNumbers<float>;
   using Words = RingWords<kRows_>;
+  // As short pairs have them (warp_pair.cuh): all that knows the cost or the penalty.
+  using Options = PlainOptions;
+  using Cost = typename Options::template Cost<float>;
+  using Penalty = ShortPairPenalty<float, true, Options>;
   static constexpr int kRows = kRows_, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
   Extent extent;
+  const float factor;
+  const Cost cost;
+  const Penalty penalty;
   int width;                       // of the band: columns of a row
   int first_group, entry;          // entry: the step of the first group in which a path comes to the table's first cell
   int groups, last_step;           // of the pair; of the last group
   int most_groups, fewest_groups;  // of the warp's pairs
   const float *rows, *line;        // x, and y from its column 0 on
-  float x[kRows], factor, deepest;
-  const SquaredDifference<float> cost;
-  const NoLinearPenalty<float> penalty;
+  float x[kRows], deepest;
   bool fits;     // whether the pair is wanted and valid, its ring wide enough, and its costs within what weights can hold
   int foreseen;  // groups of the pair, if costs go on along any path as they begin
 
@@ -111,8 +116,9 @@ struct RingPair {
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(min(number(layout, first_pair), problem.batch - 1)),
         extent(problem.extent(pair)),
-        cost(1.0f),
-        penalty(0) {
+        factor(factor_of_cost<Cost>(problem, pair)),
+        cost(factor),
+        penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     fits = wanted && extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
     if (!fits) extent = {1, 1, 0, 0};
     width = extent.high - extent.low + 1;
@@ -128,7 +134,6 @@ struct RingPair {
       most_groups = max(most_groups, __shfl_xor_sync(kAllLanes, most_groups, distance));
       fewest_groups = min(fewest_groups, __shfl_xor_sync(kAllLanes, fewest_groups, distance));
     }
-    factor = static_cast<float>(sqrt(problem.scale_of(pair)));
   }
   // Forward: the series from where they are, to shared memory for the warp's pairs, and to what is kept, if it is.
   __device__ __forceinline__ void read_series(
@@ -159,7 +164,7 @@ struct RingPair {
     __syncwarp();
     float apart = 0;
 #pragma unroll 8
-    for (int i = lane; i < extent.n - 1; i += lanes) apart += (own[i + 1] - own[i]) * (own[i + 1] - own[i]);
+    for (int i = lane; i < extent.n - 1; i += lanes) apart += cost.cost(own[i + 1] - own[i]);
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       apart += __shfl_xor_sync(kAllLanes, apart, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
@@ -170,8 +175,8 @@ struct RingPair {
     foreseen = apart > kRoughest * extent.n ? groups : 0;
     const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const float widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = widest * widest;
-    fits = fits && farthest <= kFarthestFromOrigin && deepest <= Numbers::Deep::kDeepest;
+    deepest = cost.cost(widest);
+    fits = fits && farthest <= kFarthestFromOrigin && penalty.fits(deepest, Numbers::Deep::kDeepest);
     if (kept != nullptr && lane == 0) kept[layout.x_floats + layout.y_floats] = deepest;
     find_series(layout, own);
   }
