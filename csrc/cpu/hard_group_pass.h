@@ -49,11 +49,9 @@ struct GroupPass {
     const int64_t own = carve(memory, group), first = index * kGroup;
     const int64_t count = std::min(kGroup, problem.batch - first);
     bool is_finite[kGroup];
-    for (int64_t lane = 0; lane < kGroup; ++lane) {
-      const int64_t b = first + std::min(lane, count - 1);  // the last one again, where there are no more
-      is_finite[lane] =
-          pack(problem.x.pair(b), problem.n, group.x + lane) & pack(problem.y.pair(b), problem.m, group.y + lane);
-    }
+    std::fill(is_finite, is_finite + kGroup, true);
+    pack(problem.x, problem.n, first, count, group.x, is_finite);
+    pack(problem.y, problem.m, first, count, group.y, is_finite);
     kernels(T{}).hard_group(group);
     for (int64_t lane = 0; lane < count; ++lane) {
       if (is_finite[lane])
@@ -63,17 +61,34 @@ struct GroupPass {
     }
   }
 
-  // Whether all of a series is finite. What is not stays out of the lanes.
-  bool pack(const View<const T>& from, int64_t rows, T* to) const {
-    T nothing = 0;  // 0 times what is finite
-    for (int64_t d = 0; d < problem.dim; ++d) {
-      const T* entry = from.data + d * from.column_stride;
-      for (int64_t i = 0; i < rows; ++i, entry += from.row_stride) {
-        nothing += *entry * T(0);
-        to[(i * problem.dim + d) * kGroup] = *entry;
+  // A lane for each pair's series; what is not finite stays out of the lanes. Of all pairs of two sets many have one series in common.
+  template <class SeriesOfPairs>
+  void pack(
+      const SeriesOfPairs& series, int64_t rows, int64_t first, int64_t count, T* to, bool (&is_finite)[kGroup]) const {
+    const auto view = [&](int64_t lane) {  // the last one again, where there are no more
+      return View<const T>(series.pair(first + std::min(lane, count - 1)));
+    };
+    bool is_shared = true;
+    for (int64_t lane = 1; lane < kGroup; ++lane) is_shared &= view(lane).data == view(0).data;
+    for (int64_t lane = 0; lane < (is_shared ? 1 : kGroup); ++lane) {
+      const View<const T> from = view(lane);
+      int64_t spoiled = 0;
+      for (int64_t d = 0; d < problem.dim; ++d) {
+        const T* const entry = from.data + d * from.column_stride;
+        T* const lanes = to + d * kGroup + lane;
+        const int64_t stride = from.row_stride, step = problem.dim * kGroup;
+        // In loops of their own, which become instructions of many numbers each.
+        if (stride == 1)
+          for (int64_t i = 0; i < rows; ++i) spoiled += entry[i] - entry[i] != T(0);
+        else
+          for (int64_t i = 0; i < rows; ++i) spoiled += entry[i * stride] - entry[i * stride] != T(0);
+        if (is_shared)
+          for (int64_t i = 0; i < rows; ++i) std::fill(lanes + i * step, lanes + i * step + kGroup, entry[i * stride]);
+        else
+          for (int64_t i = 0; i < rows; ++i) lanes[i * step] = entry[i * stride];
       }
+      if (spoiled > 0) std::fill(is_finite + lane, is_finite + (is_shared ? kGroup : lane + 1), false);
     }
-    return nothing == T(0);
   }
 
   static constexpr int64_t kMostBytes = 1 << 20;
