@@ -28,7 +28,14 @@ def fit_by_mse(name, seed):
 
 
 # The smoothing that a divergence leaves in what it fits grows with gamma: at 1 it is no better than MSE here.
-@pytest.mark.parametrize(("loss", "share"), [(SoftDTW(), 0.9), (SoftDTWDivergence(), 0.95)], ids=["SoftDTW", "divergence"])
+LOSSES = {
+    "SoftDTW": (SoftDTW(), 0.9),
+    "divergence": (SoftDTWDivergence(), 0.95),
+    "divergence of a small gamma": (SoftDTWDivergence(gamma=0.01), 0.9),
+}
+
+
+@pytest.mark.parametrize(("loss", "share"), LOSSES.values(), ids=LOSSES)
 @pytest.mark.parametrize("name", ["ArrowHead", "GunPoint"])
 def test_a_network_fits_shifted_series_better_in_held_out_dtw_than_one_trained_with_mse(name, loss, share):
     train, test = series_of(name)
