@@ -10,6 +10,7 @@
     torch.autograd.forward_ad._current_level                   2.10, 2.13   ImportError
     torch.fx.experimental.symbolic_shapes.statically_known_true  2.10, 2.13  what it would save is done
     torch.distributed.distributed_c10d._get_default_store        2.10, 2.13   ImportError, where ranks share a problem
+    what torch.compiler.assume_constant_result sets            2.10, 2.13   torch.compile may stop at what is not its own
     torch.nested: _ragged_idx of a jagged tensor               2.10, 2.13   taken to be 1, where PyTorch puts it
 
 No other file uses such names: a test asks for it, and for what stands in.
@@ -67,6 +68,12 @@ def has_tangents():
 def depth_of_transforms():
     """How many transforms of torch.func are at work, also while torch.compile traces."""
     return _depth()
+
+
+def constant_while_compiling(function):
+    """torch.compiler.assume_constant_result, without loading torch.compile, which takes about as long as PyTorch."""
+    function._dynamo_marked_constant = True
+    return function
 
 
 def requires_gradient(tensor):

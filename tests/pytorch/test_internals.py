@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # torch.func loads it, and not where the names are missing that tests take away here
 from cases import normal
 from torch.autograd import forward_ad
 
@@ -92,3 +93,10 @@ def test_a_store_that_is_not_to_be_had_is_named_by_the_call_that_needs_it(monkey
     module = loaded()
     with pytest.raises(ImportError, match=r"torchsoftdtw: PyTorch .* has no torch\.distributed\..*_get_default_store"):
         module.default_store()
+
+
+def test_a_constant_is_marked_as_pytorch_marks_it():
+    theirs, ours = (
+        mark(lambda: 0) for mark in (torch.compiler.assume_constant_result, _internals.constant_while_compiling)
+    )
+    assert vars(theirs) == vars(ours) != {}

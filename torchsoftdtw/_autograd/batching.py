@@ -54,17 +54,29 @@ def per_pair(factor, tensor):
     return factor * torch.where((factor == 0) & ~tensor.isfinite(), 0, tensor)
 
 
+# torch.compile is told of them when it first meets this package: telling it loads it, which takes about as long as PyTorch.
+_untold: list = []
+
+
 # It runs while torch.compile traces, which otherwise stops at it before PyTorch 2.13.
-@torch.compiler.assume_constant_result
+@_internals.constant_while_compiling
 def under_compiled_transform():
     """Whether torch.compile is looking at code under torch.func.
 
     It cannot look into an autograd.Function with rules of its own for vmap and jvp. A call that it is told to leave alone
-    (allow_in_graph) goes into its graph as it is, and runs where the graph is traced.
+    (left_alone) goes into its graph as it is, and runs where the graph is traced.
     """
+    while _untold:
+        torch.compiler.allow_in_graph(_untold.pop())
     return _internals.depth_of_transforms() > 0
 
 
+def left_alone(function):
+    """The function, as a call that torch.compile leaves alone, for where `under_compiled_transform` has answered yes."""
+    _untold.append(function)
+    return function
+
+
 def in_graph(function):
-    """`function.apply` as a call that torch.compile leaves alone, for where it is under a transform."""
-    return torch.compiler.allow_in_graph(lambda *inputs: function.apply(*inputs))
+    """`function.apply` as a call that torch.compile leaves alone."""
+    return left_alone(lambda *inputs: function.apply(*inputs))

@@ -6,7 +6,7 @@ from .._inputs.arguments import wants_gradient
 from .._internals import below_autograd, under_transform
 from .._kernels import ops
 from . import along_path
-from .batching import per_pair, under_compiled_transform
+from .batching import left_alone, per_pair, under_compiled_transform
 from .first_order import below_autograd_if_first_order, refuse_tracing
 from .kept_value import keep, kept
 
@@ -72,14 +72,13 @@ def _differentiable(name, op, tensors, gradients):
                     value = finite_where_a_path_is(saved[tensors], grad_value)
                 return differentiate(ctx, (*saved[:tensors], value, *saved[tensors:]), grad_value)
 
+    @left_alone
     def under_func(*inputs):
         return along_path.value_and_spans(op, tensors, inputs)
 
-    in_graph = torch.compiler.allow_in_graph(under_func)
-
     def value_and_spans(*inputs):
         if torch.compiler.is_compiling():
-            return in_graph(*inputs) if under_compiled_transform() else op(*inputs)
+            return under_func(*inputs) if under_compiled_transform() else op(*inputs)
         if under_transform():
             return under_func(*inputs)
         if not wants_gradient(*inputs[:tensors], inputs[penalties]):
