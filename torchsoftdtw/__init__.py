@@ -37,3 +37,8 @@ __all__ = [
     "soft_dtw_from_cost",
     "subsequence_matches",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public, for completion: not the modules that it comes from."""
+    return sorted({*__all__, "__version__", "plot", *({"estimators"} & globals().keys())})

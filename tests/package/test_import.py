@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torchsoftdtw
+
 ROOT = Path(__file__).parents[2]
 LOADED = """
 import json, sys
@@ -28,3 +30,10 @@ def test_import_loads_little_but_the_package():
     assert len(by_import) - len(others) <= 100 and len(others) <= 20, others
     assert not [name for name in by_import if name.split(".")[0] in LATE]
     assert not [name for name in by_calls if name.startswith(("torch._dynamo", "torch._inductor", "sympy"))]
+
+
+def test_dir_shows_public_names_only():
+    code = "import torchsoftdtw; print(*dir(torchsoftdtw))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == sorted([*torchsoftdtw.__all__, "__version__", "plot"]), done.stderr
+    assert all(hasattr(torchsoftdtw, name) for name in dir(torchsoftdtw))
