@@ -1,6 +1,7 @@
 """What `import torchsoftdtw` loads, and what it shows."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,8 @@ def test_dir_shows_public_names_only():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.split() == sorted([*torchsoftdtw.__all__, "__version__", "plot"]), done.stderr
     assert all(hasattr(torchsoftdtw, name) for name in dir(torchsoftdtw))
+
+
+def test_one_version_everywhere():
+    for name, line in (("pyproject.toml", r'^version = "(.+)"$'), ("CITATION.cff", r"^version: (.+)$")):
+        assert re.findall(line, (ROOT / name).read_text(), re.MULTILINE) == [torchsoftdtw.__version__], name
