@@ -6,7 +6,7 @@ VENV ?= .venv
 SOURCES := $(shell find csrc -name '*.h' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.cu')
 ARGS ?=
 
-.PHONY: test test-oldest demo bench docs lint format build archs dist clean
+.PHONY: test test-oldest demo bench docs lint format build archs dist wheels clean
 
 ifeq ($(VENV),)
 RUN := PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
@@ -65,6 +65,13 @@ docs: build $(if $(VENV),$(VENV)/docs.stamp)
 
 dist: build
 	$(RUN) -m build --no-isolation
+
+# dist/cpu and dist/cuda, each then installed in an empty environment, with PyTorch from where pip finds it, and run. Minutes,
+# since the CUDA library is compiled for other GPUs than that of `make build`. `make wheels WHEELS=cpu` needs no nvcc.
+WHEELS ?= cpu cuda
+wheels: $(if $(VENV),$(VENV)/package.stamp)
+	$(RUN) -m build_support.wheels $(WHEELS)
+	BUILT_WHEELS="$(WHEELS)" $(RUN) -m pytest -q tests/package/test_wheel.py $(ARGS)
 
 # With an environment of the user's own, the tools may be missing.
 lint: $(if $(VENV),$(VENV)/package.stamp)
