@@ -41,8 +41,8 @@ def soft_dtw(
             (1,)) or one per pair (B,). 0.1 suits series of unit variance and one dimension. The smaller, the closer to DTW;
             the number 0 stands for hard DTW itself, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
-            zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, |u| - 1/2 beyond), or
-            a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
+            zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, abs(u) - 1/2 beyond),
+            or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
         x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
             NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
             would mean waiting for it: a pair with one out of range gets NaN.
