@@ -65,6 +65,15 @@ def test_files_and_headings_that_pages_link_to_are_there(page):
             assert heading in anchors, target
 
 
+def test_each_task_of_the_quickstart_is_a_snippet_that_the_index_links_to():
+    index = (ROOT / "docs" / "index.md").read_text()
+    tasks = re.split(r"^## ", (ROOT / "docs" / "quickstart.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(tasks) == 6
+    for task in tasks:
+        heading = task.splitlines()[0].lower().replace(" ", "-")
+        assert CODE.search(task) and f"](quickstart.md#{heading})" in index, heading
+
+
 def test_other_packages_give_the_same_numbers():
     missing = [package for package in OTHERS if importlib.util.find_spec(package) is None]
     if len(missing) == len(OTHERS):
