@@ -14,7 +14,7 @@ def _label(row):
     return f"{row['task']}, {measure.split(', radius')[0].replace(', gamma', ' of gamma')}{with_band}"
 
 
-def _by_task(record):
+def by_task(record):
     """For each task and measure, for each library the rows of its data sets; ours in float32."""
     found = {}
     for row in record["rows"]:
@@ -23,7 +23,7 @@ def _by_task(record):
     return found
 
 
-def _ratios(libraries, name):
+def ratios(libraries, name):
     return [
         row["seconds"]["median"] / libraries[OURS][data]["seconds"]["median"]
         for data, row in libraries.get(name, {}).items()
@@ -37,7 +37,7 @@ def draw(record, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    tasks = _by_task(record)
+    tasks = by_task(record)
     judged = {
         label: libraries
         for label, libraries in tasks.items()
@@ -63,8 +63,8 @@ def draw(record, path):
         axis.tick_params(axis="y", length=0)
 
     def times(libraries, name):
-        ratios = _ratios(libraries, name)
-        return statistics.geometric_mean(ratios) if ratios else None
+        found = ratios(libraries, name)
+        return statistics.geometric_mean(found) if found else None
 
     def quality(libraries, name):
         figures = [value for row in libraries.get(name, {}).values() for value in row["figure"].values()]

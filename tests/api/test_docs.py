@@ -18,6 +18,7 @@ from torchsoftdtw._kernels import selection
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = ("pysdtw", "tslearn")
+MOST_WORDS = {"README": 900, "quickstart": 900, "negative": 900}  # code and tables count
 OF_KERNELS = sorted((ROOT / "csrc").rglob("*.md"))
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -45,6 +46,32 @@ def test_examples_run_and_print_what_they_say(page):
         pytest.importorskip("sklearn", minversion="1.6")
     report = run(page.read_text())
     assert not report, report
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem in MOST_WORDS], ids=lambda page: page.stem)
+def test_a_page_for_newcomers_is_short(page):
+    assert len(page.read_text().split()) <= MOST_WORDS[page.stem]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_files_and_headings_that_pages_link_to_are_there(page):
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
+        file, _, heading = target.partition("#")
+        other = page.parent / file if file else page
+        assert other.exists(), target
+        if heading:
+            lines = re.findall(r"^#+ (.+)$", other.read_text(), re.MULTILINE)
+            anchors = [re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines]
+            assert heading in anchors, target
+
+
+def test_each_task_of_the_quickstart_is_a_snippet_that_the_index_links_to():
+    index = (ROOT / "docs" / "index.md").read_text()
+    tasks = re.split(r"^## ", (ROOT / "docs" / "quickstart.md").read_text(), flags=re.MULTILINE)[1:]
+    assert len(tasks) == 6
+    for task in tasks:
+        heading = task.splitlines()[0].lower().replace(" ", "-")
+        assert CODE.search(task) and f"](quickstart.md#{heading})" in index, heading
 
 
 def test_other_packages_give_the_same_numbers():

@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize(
     ("script", "brief"),
     [
+        ("explain.py", ["--rounds", "2"]),
         ("train_forecaster.py", ["--epochs", "2"]),
         ("fit_barycenter.py", ["--steps", "2"]),
         ("dilate.py", ["--epochs", "2"]),

@@ -18,6 +18,7 @@ import bench_nearest
 import bench_shapes
 import bench_study
 import choose_gamma
+import draw_speed
 import profile_kernels
 import study_tables
 import sweep_selection
@@ -203,3 +204,31 @@ def test_tasks_are_judged_timed_and_drawn(record_of, monkeypatch, tmp_path):
     accuracies = [row["figure"]["accuracy"] for row in rows if row["task"] == "1-NN"]
     assert len(accuracies) == 4 and all(0.9 < accuracy < 1 for accuracy in accuracies)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_chart_of_speed_and_the_readme_say_what_the_records_say(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "speed.png"
+    monkeypatch.setattr(sys, "argv", ["draw_speed", "--output", str(picture)])
+    draw_speed.main()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+    def record(name):
+        return json.loads((draw_speed.RESULTS / f"{name}.json").read_text())
+
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
+    libraries = record("h200_libraries")
+    shapes = draw_speed.ratios_of_shapes(record("h200_shapes"), libraries).values()
+    best = [min(filter(None, ratios.values())) for ratios in shapes if any(ratios.values())]
+    assert f"{min(best):.0f} to {max(best):.0f} times as fast as the faster of two other CUDA packages" in readme
+    rows = record("cpu_libraries")["rows"]
+    on_cpu = [
+        theirs["forward_backward"]["median"] / ours["forward_backward"]["median"]
+        for ours, theirs in zip(rows[::2], rows[1::2], strict=True)
+    ]
+    assert f"{min(on_cpu):.0f} to {max(on_cpu):.0f} times as fast as tslearn's loss" in readme
+    memory = [round(row["peak_bytes"] / 2**20) for row in libraries["rows"] if row["batch"] == 4096]
+    assert "4096 pairs of length 100 take {} MiB; the two other packages take {} and {} MiB".format(*memory) in readme
+    tasks = draw_speed.ratios_of_tasks(record("cpu_tasks"))
+    slower = {(task, library) for task, ratios in tasks.items() for library, ratio in ratios.items() if ratio < 1}
+    assert slower == {("average, DTW", "tslearn")} and 0.45 < tasks["average, DTW"]["tslearn"] < 0.55
