@@ -10,7 +10,7 @@ from cases import normal
 from processes import Tally, die, run
 from torch import distributed
 
-from torchsoftdtw import cdist
+from torchsoftdtw import cdist, pairwise
 from torchsoftdtw._pairs import queue, stream
 from torchsoftdtw._pairs.journal import Journal, Marks
 from torchsoftdtw._pairs.measure import Measure
@@ -31,12 +31,14 @@ def sets(name):
 def in_small_blocks():
     Measure.tile_shape = lambda *_, **__: (4, 4)
     stream.INTERVAL = 0
+    pairwise.AT_ONCE = 0
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(Measure, "tile_shape", Measure.tile_shape)
     monkeypatch.setattr(stream, "INTERVAL", 0)
+    monkeypatch.setattr(pairwise, "AT_ONCE", 0)
     in_small_blocks()
 
 

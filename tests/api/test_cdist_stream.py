@@ -12,7 +12,7 @@ import torch
 from cases import normal
 from processes import Tally, die, run
 
-from torchsoftdtw import cdist
+from torchsoftdtw import cdist, pairwise
 from torchsoftdtw._pairs import bar, stream
 from torchsoftdtw._pairs.journal import Journal
 from torchsoftdtw._pairs.measure import Measure
@@ -31,12 +31,14 @@ def sets():
 def in_small_blocks():
     Measure.tile_shape = lambda *_, **__: (SIDE, SIDE)
     stream.INTERVAL = 0
+    pairwise.AT_ONCE = 0
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(Measure, "tile_shape", Measure.tile_shape)
     monkeypatch.setattr(stream, "INTERVAL", 0)
+    monkeypatch.setattr(pairwise, "AT_ONCE", 0)
     in_small_blocks()
 
 
