@@ -230,5 +230,5 @@ def test_the_chart_of_speed_and_the_readme_say_what_the_records_say(monkeypatch,
     memory = [round(row["peak_bytes"] / 2**20) for row in libraries["rows"] if row["batch"] == 4096]
     assert "4096 pairs of length 100 take {} MiB; the two other packages take {} and {} MiB".format(*memory) in readme
     tasks = draw_speed.ratios_of_tasks(record("cpu_tasks"))
-    slower = {(task, library) for task, ratios in tasks.items() for library, ratio in ratios.items() if ratio < 1}
-    assert slower == {("average, DTW", "tslearn")} and 0.45 < tasks["average, DTW"]["tslearn"] < 0.55
+    ratios = [ratio for of_task in tasks.values() for ratio in of_task.values() if ratio]
+    assert f"{min(ratios):.1f} to {max(ratios):.0f} times as fast as tslearn and aeon" in readme
