@@ -82,15 +82,12 @@ const ByDims kOfOthers = {
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
-// Short pairs with a penalty or another cost, for which tiled has nothing as fast: 2 to 4 times as long for a single pair of 512.
-const Turns kOfShortPairs = {kAlways};
-
 Turns turns_of(const Call& call) {
-  const bool is_for_tiled = call.cost == Cost::kSqEuclidean && !call.has_penalty;
-  if (are_short_pairs(call) && !is_for_tiled) return kOfShortPairs;
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
-  if (call.cost != Cost::kSqEuclidean) return find(kOfOthers, dim, call.n);
+  // With a penalty, or another cost of one dimension, short pairs are as fast as without in either kernel, longer ones in tiled.
+  const bool is_plain = call.cost == Cost::kSqEuclidean && !(call.has_penalty && dim == 1);
+  if (!is_plain && !are_short_pairs(call)) return find(kOfOthers, dim, call.n);
   if (call.keeps) return find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
   return find(kOfValues, dim, call.n);

@@ -30,7 +30,7 @@ bool has_ring(const Call& call) {
 // more so with gradients: measured (benchmarks/results/h200_meeting.json).
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
-  if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
+  if (call.is_float64 || rows != 2 || !is_of_numbers(call) || call.has_band || call.is_ragged) return false;
   if (!device.has_pipelines()) return false;
   if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBidirectionalBytes) return false;
   const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
@@ -64,8 +64,11 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) { return call.is_multivariate() && device.has_pipelines(); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
-         if (call.is_float64 || !call.is_univariate() || !device.has_pipelines()) return false;
-         return (call.keeps && rows == 2) || rows_of_specialised(call, rows, device) > 0;
+         if (call.is_float64 || !is_of_numbers(call) || !device.has_pipelines()) return false;
+         if (call.keeps && rows == 2) return true;
+         // What is kept in strips of four rows goes back in tiled's blocks, which know no penalty of cells, and their tile no other cost.
+         if (call.keeps && (call.has_penalty || !call.is_univariate())) return false;
+         return rows_of_specialised(call, rows, device) > 0;
        }},
       extended_range,
   };

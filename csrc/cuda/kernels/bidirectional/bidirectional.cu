@@ -20,6 +20,8 @@ using S = BidirectionalShape;
 
 constexpr int kMostStrips = kBidirectionalStrips, kSplitters = kMostStrips / 2;  // of a block
 
+// Tile: SideTile, with options or without.
+template <class Tile>
 __global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps), 1) bidirectional_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, Tickets tickets,
     int64_t groups) {
@@ -40,25 +42,25 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps),
     const int index = first + warp, chunks = side.chunks(index);
     if (chunks == 0) return;
     const SideStrip around(side, index);
-    SplitCostsOfSide costs(side, problem, around.strip, pair, split_costs[warp]);
+    SplitCostsOfSide<Tile> costs(side, problem, around.strip, pair, split_costs[warp]);
     sweep_strip<S>(
         problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, pipelines[warp],
         pipelines[warp + 1], costs, static_cast<float*>(nullptr));
   } else if (warp < strips + kSplitters) {
-    const float scale = Recurrences<S>(problem, pair).plain.scale;
+    const typename TileOptions<S, Tile>::OfStrip recurrences(problem, pair);
     const int own = warp - strips, other = own + kSplitters;
-    CostSplitter now(side, problem, pair, first + own, split_costs[own]);
+    CostSplitter<Tile> now(side, problem, pair, first + own, split_costs[own]);
     // Where there is no other strip of the block, one past the side's end has no chunks.
     const bool has_other = other < strips;
-    CostSplitter next(
+    CostSplitter<Tile> next(
         side, problem, pair, has_other ? first + other : side.sizes.strips, split_costs[has_other ? other : own]);
     // In turn, by one copy of the code, since schedulers cache little of it.
     int idle = 0;
 #pragma unroll 1
     while (now.goes_on() || next.goes_on()) {
-      idle = now.split_cost(extent, scale) ? 0 : idle + 1;
+      idle = now.split_cost(extent, recurrences) ? 0 : idle + 1;
       if (idle >= 2) __nanosleep(60);
-      const CostSplitter last = now;
+      const CostSplitter<Tile> last = now;
       now = next;
       next = last;
     }
@@ -87,9 +89,10 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
     if (threadIdx.x == 0) value[pair] = NAN;
     return;
   }
-  const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair));
+  const PenaltyAtCut penalty(problem, extent, pair);
+  const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair, penalty));
   if (threadIdx.x > 0) return;
-  store_value(problem, pair, 0, sum.m, sum.s, value);
+  store_value(problem, pair, -penalty.surplus, sum.m, sum.s, value);
   if (memory.is_kept) memory.sum(pair) = sum;
 }
 
@@ -109,7 +112,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
   fill(gradient.x, problem.n, start);
   fill(gradient.y, problem.m, start);
   if (!is_computed) return;
-  const StatesAtCut states(extent, memory, pair);
+  const StatesAtCut states(extent, memory, pair, PenaltyAtCut(problem, extent, pair));
   const Number sum = memory.sum(pair);
   const float scale = static_cast<float>(1 / sum.s);
   states.for_each_lane(blockIdx.y, blockIdx.y + 1, [&](int lane, const CutSteps& steps) {
@@ -135,6 +138,7 @@ constexpr int kBackwardTeams = 2;  // of a block
 constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kBidirectionalRebuilders;
 static_assert(kSchedulers == 2 * kBackwardTeams);
 
+template <class Tile>
 __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ BidirectionalMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
@@ -166,11 +170,11 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
   if (warp < kSpecialisedStrips) {
     if (index < 0) return;
     const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
-    go_back(
+    go_back<Tile>(
         problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
         index < last ? &streams[team] : nullptr, streams[team + 1]);
   } else if (warp % kSchedulers >= kSpecialisedStrips) {
-    if (index >= 0) rebuild_side(side, saved, problem, pair, index, line, stages[team], queues[team]);
+    if (index >= 0) rebuild_side<Tile>(side, saved, problem, pair, index, line, stages[team], queues[team]);
   } else if (warp == kSchedulers) {
     if (group > 0) StreamRow(row, words + group - 1).carry_in(streams[0], lane);
   } else if (warp > kSchedulers + 1) {
@@ -184,6 +188,8 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
     });
   }
 }
+
+using WithOptionsOfSide = WithOptions<S, SideTile>;
 
 BidirectionalSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
 
@@ -223,7 +229,7 @@ cudaError_t forward(
   cudaError_t error = cudaMemsetAsync(tickets, 0, ticket_bytes, stream);
   if (error != cudaSuccess) return error;
   error = launch(
-      bidirectional_forward, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
+      has_options(problem) ? bidirectional_forward<WithOptionsOfSide> : bidirectional_forward<SideTile>, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
       tickets, stream, memory);
   if (error != cudaSuccess) return error;
   return launch_kernel(bidirectional_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
@@ -247,7 +253,7 @@ cudaError_t backward(
   error = launch_kernel(bidirectional_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
   if (error != cudaSuccess) return error;
   return launch(
-      bidirectional_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient, memory,
+      has_options(problem) ? bidirectional_backward<WithOptionsOfSide> : bidirectional_backward<SideTile>, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient, memory,
       cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
 }
 

@@ -53,13 +53,22 @@ struct SidePlace : Place<S> {
   __device__ bool holds(const Extent&, int k, int t) const { return this->row + k >= 0 && this->column + t >= 0; }
 };
 
-// Columns of series that may run backwards in memory.
+// A pair's series, as a side sees it.
+template <template <typename> class Series, typename T>
+__device__ __forceinline__ View<T> seen_from(bool is_back, const Series<T>& series, int64_t pair, int count) {
+  const View<T> own = series.pair(pair);
+  return is_back ? View<T>{own.data + (count - 1) * own.row_stride, 0, -own.row_stride, own.column_stride} : own;
+}
+
+// Columns of series that may run backwards in memory, and rows of which the table may lack some.
 struct SideTile : UnivariateTile<BidirectionalShape> {
   using S = BidirectionalShape;
 
-  // Of rows from `first` on, of which the table may lack some.
-  __device__ SideTile(const View<const float>& rows, const View<const float>& columns, const Extent& extent, int first)
-      : UnivariateTile<S>(columns, extent.m - 1) {
+  __device__ SideTile(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, bool is_back)
+      : UnivariateTile<S>(seen_from(is_back, problem.y, pair, extent.m), extent.m - 1) {
+    const View<const float> rows = seen_from(is_back, problem.x, pair, extent.n);
+    const int first = strip.first_row + lane * S::kRows;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) set_row(k, rows.data[min(max(first + k, 0), extent.n - 1) * rows.row_stride]);
   }
@@ -99,13 +108,12 @@ struct Side {
   __device__ __forceinline__ int strip_of(int index) const { return is_back ? sizes.strips - 1 - index : index; }
   template <template <typename> class Series, typename T>
   __device__ __forceinline__ View<T> seen(const Series<T>& series, int64_t pair, int count) const {
-    const View<T> own = series.pair(pair);
-    return is_back ? View<T>{own.data + (count - 1) * own.row_stride, 0, -own.row_stride, own.column_stride} : own;
+    return seen_from(is_back, series, pair, count);
   }
-  __device__ __forceinline__ SideTile tile(const Problem<float>& problem, const Strip<S>& strip, int64_t pair) const {
-    const int lane = threadIdx.x;
-    const int row = strip.first_row + lane * S::kRows;
-    return {seen(problem.x, pair, extent.n), seen(problem.y, pair, extent.m), extent, row};
+  // Tile: SideTile, with options or without.
+  template <class Tile>
+  __device__ __forceinline__ Tile tile(const Problem<float>& problem, const Strip<S>& strip, int64_t pair) const {
+    return Tile(problem, extent, strip, pair, threadIdx.x, is_back);
   }
   // The chunk that holds the end that the side starts from.
   __device__ __forceinline__ int corner_chunk() const { return (-first_row / S::kRows - first_column) / S::kSteps; }

@@ -49,16 +49,18 @@ __device__ __forceinline__ ExtendedFlow<BidirectionalShape> flow_through_cut(
 }
 
 // Sums E dC/dx of a lane's rows, and passes those of columns up the lanes.
+template <class OfDifference>
 struct SideSums {
   using S = BidirectionalShape;
+  const OfDifference of_difference;
   const float scale;
   float x[S::kRows], y[S::kSteps];
   float rows[S::kRows] = {}, column = 0, carry = 0;
 
   __device__ __forceinline__ void cell(int k, int t, float e) {
-    const float difference = x[k] - y[t];
-    rows[k] = fmaf(e, difference, rows[k]);
-    column = fmaf(e, difference, column);
+    const float slope = of_difference.slope(x[k] - y[t]);
+    rows[k] = fmaf(e, slope, rows[k]);
+    column = fmaf(e, slope, column);
   }
   __device__ __forceinline__ void step(float from_below, int lane) {
     const float from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
@@ -69,7 +71,8 @@ struct SideSums {
 
 // Goes back over a strip. `below`: what comes from the strip below, or null, if E is in none. `first_stage`: the first one that is
 // rebuilt unasked.
-__device__ inline void go_back(
+template <class Tile>
+__device__ void go_back(
     const Problem<float>& problem, const Gradient<float>& gradient, const Side& side, const CutShares* shares, int64_t pair,
     int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue, Stream* below,
     Stream& above) {
@@ -106,7 +109,8 @@ __device__ inline void go_back(
   };
 
   const View<const float> rows = side.seen(problem.x, pair, side.extent.n);
-  SideSums sums{gradient_scale(problem, gradient, pair)};
+  using OfDifference = typename Tile::OfDifference;
+  SideSums<OfDifference> sums{OfDifference(problem.cost), gradient_scale(problem, gradient, pair)};
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
     sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bidirectional.cuh"
+#include "cuda/numbers/extended_range_penalty.cuh"
 
 namespace softdtw {
 
@@ -23,6 +24,20 @@ struct alignas(16) CutShares {
   float of[kCutSteps + 2];
 };
 
+// What steps across the cut pay, where cells do not, and what a pair's sum has too much where they do.
+struct PenaltyAtCut {
+  using S = BidirectionalShape;
+  Entry<float, double> of_step = {0, 1};
+  double surplus = 0;
+
+  __device__ PenaltyAtCut(const Problem<float>& problem, const Extent& extent, int64_t pair) {
+    if (problem.penalty_of(pair) == 0) return;
+    const PenalisedRecurrences<S> recurrences(problem, pair);
+    of_step = recurrences.general.penalty;
+    surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
+  }
+};
+
 constexpr int kCutThreads = 1024, kCutLanes = kCutThreads / 2 - 1;  // of a block; lanes of the table at a time
 
 // The states at the cut, of lanes of the table, counted through all strips.
@@ -41,6 +56,7 @@ class StatesAtCut {
   const BidirectionalMemory& memory;
   const int64_t pair;
   const BidirectionalSizes sizes;
+  const PenaltyAtCut penalty;
 
   // Nothing, where there is no such lane, or the side has no part of its strip.
   __device__ __forceinline__ void load(State& state, bool from_back, int lane) const {
@@ -65,8 +81,9 @@ class StatesAtCut {
   }
 
  public:
-  __device__ StatesAtCut(const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_)
-      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_.n, extent_.m) {}
+  __device__ StatesAtCut(
+      const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_, const PenaltyAtCut& penalty_)
+      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_.n, extent_.m), penalty(penalty_) {}
 
   __device__ int strips() const { return sizes.strips; }
   __device__ int lanes() const { return sizes.strips * kWarp; }
@@ -89,16 +106,16 @@ class StatesAtCut {
         const auto &a_above = tile.states[0][thread], &a = tile.states[0][thread + 1];
         const auto &b_above = tile.states[1][thread], &b = tile.states[1][thread + 1];
         CutSteps steps;
-        const auto set = [&](CutStep i, const State& from, int own, const State& to, int other) {
-          const double m = from.m[own] + to.m[other];
+        const auto set = [&](CutStep i, const State& from, int own, const State& to, int other, bool pays = false) {
+          const double m = from.m[own] + to.m[other] + (pays ? penalty.of_step.m : 0);
           steps.m[i] = m > Unreachable<double>::value ? Unreachable<double>::value : m;
-          steps.s[i] = from.s[own] * to.s[other];
+          steps.s[i] = from.s[own] * to.s[other] * (pays ? penalty.of_step.s : 1);
         };
         constexpr int kDiag = S::kRows;  // seen from the back a lane's rows are the other way round
-        set(kRight, a, 0, b, 1);
-        set(kRightBelow, a, 1, b, 0);
+        set(kRight, a, 0, b, 1, true);
+        set(kRightBelow, a, 1, b, 0, true);
         set(kDiagonal, a, 0, b, 0);
-        set(kDown, a_above, 1, b, 1);
+        set(kDown, a_above, 1, b, 1, true);
         set(kDiagonalAbove, a, kDiag, b, 1);
         set(kDiagonalBehind, a_above, 1, b_above, kDiag);
         visit(lane, steps);

@@ -11,22 +11,24 @@ using SplitCostChunks = SplitCosts<BidirectionalShape, BidirectionalShape::kStag
 using SplitCostChunkPipeline = SplitCostPipeline<SplitCostChunks>;
 
 // Splits the costs of a strip's cells.
+template <class Tile>
 class CostSplitter {
   using S = BidirectionalShape;
+  using OfStrip = typename TileOptions<S, Tile>::OfStrip;
   Strip<S> strip;
-  SideTile tile;
+  Tile tile;
   SplitCostChunkPipeline* pipeline;
   int chunk = 0, lane;
 
  public:
   __device__ CostSplitter(
       const Side& side, const Problem<float>& problem, int64_t pair, int index, SplitCostChunkPipeline& pipeline_)
-      : strip(side.strip(index)), tile(side.tile(problem, strip, pair)), pipeline(&pipeline_), lane(threadIdx.x) {
+      : strip(side.strip(index)), tile(side.tile<Tile>(problem, strip, pair)), pipeline(&pipeline_), lane(threadIdx.x) {
     if (goes_on()) tile.fetch(Place<S>(strip, side.extent, 0, lane));
   }
   __device__ __forceinline__ bool goes_on() const { return chunk < strip.chunks; }
   // The next item of the pipeline. False, if there is no room for it, or none is left.
-  __device__ __forceinline__ bool split_cost(const Extent& extent, float scale) {
+  __device__ __forceinline__ bool split_cost(const Extent& extent, const OfStrip& recurrences) {
     const int item = chunk / SplitCostChunks::kChunks;
     if (!goes_on() || !pipeline->can_acquire(item)) return false;
     SplitCostChunks& out = pipeline->slot(item);
@@ -34,14 +36,16 @@ class CostSplitter {
     for (int part = 0; part < SplitCostChunks::kChunks; ++part, ++chunk) {
       tile.use(Place<S>(strip, extent, chunk, lane));
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-      out.split(part, lane, tile, scale, tile.reach * scale * (S::kRows + S::kSteps));
+      out.split(part, lane, tile, recurrences, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
     }
     pipeline->commit(item);
     return true;
   }
 };
 
+template <class Tile>
 class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
+  using S = BidirectionalShape;
   const Side& side;
   const Problem<float>& problem;
   const Strip<S>& strip;
@@ -49,6 +53,9 @@ class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
   unsigned next = 0;  // item
 
  public:
+  using OfStrip = typename TileOptions<S, Tile>::OfStrip;
+  static constexpr bool kTakesBands = TileOptions<S, Tile>::kTakesBands;
+
   __device__ SplitCostsOfSide(
       const Side& side_, const Problem<float>& problem_, const Strip<S>& strip_, int64_t pair_,
       SplitCostChunkPipeline& pipeline_)
@@ -62,8 +69,8 @@ class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
     if (next > 0) pipeline.release(next - 1);
     item = &pipeline.wait(next++);
   }
-  __device__ __forceinline__ SideTile tile(const Place<S>& place) const {
-    SideTile tile = side.tile(problem, strip, pair);
+  __device__ __forceinline__ Tile tile(const Place<S>& place) const {
+    Tile tile = side.tile<Tile>(problem, strip, pair);
     tile.fetch(place);
     tile.use(place);
     return tile;
