@@ -36,7 +36,7 @@ class CostSplitter {
     for (int part = 0; part < SplitCostChunks::kChunks; ++part, ++chunk) {
       tile.use(Place<S>(strip, extent, chunk, lane));
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-      out.split(part, lane, tile, recurrences, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
+      out.template split<Tile>(part, lane, tile, recurrences, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
     }
     pipeline->commit(item);
     return true;

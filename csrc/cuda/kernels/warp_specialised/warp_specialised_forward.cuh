@@ -93,7 +93,7 @@ __device__ void specialised_split_costs(
     const bool may_be_plain =
         (Options::kTakesBands || place.in_band) && !recurrences.has_penalty && chunk != around.end_chunk;
     const typename S::Scalar rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
-    pipeline.slot(stage).split(part, lane, tile, recurrences, rise);
+    pipeline.slot(stage).template split<Tile>(part, lane, tile, recurrences, rise);
     if (part == S::kStage - 1 || chunk + 1 == chunks) pipeline.commit(stage);
   }
 }
