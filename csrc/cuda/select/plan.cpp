@@ -30,10 +30,10 @@ bool has_ring(const Call& call) {
 // more so with gradients: measured (benchmarks/results/h200_meeting.json).
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
-  if (call.is_float64 || rows != 2 || !is_of_numbers(call) || call.has_band || call.is_ragged) return false;
+  if (call.is_float64 || rows != 2 || !is_of_numbers(call) || call.is_ragged) return false;
   if (!device.has_pipelines()) return false;
   if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBidirectionalBytes) return false;
-  const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
+  const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain || call.has_band ? 1 : call.keeps ? 4 : 2;
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
 }
 

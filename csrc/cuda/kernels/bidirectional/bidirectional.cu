@@ -191,7 +191,14 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
 
 using WithOptionsOfSide = WithOptions<S, SideTile>;
 
-BidirectionalSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
+// Without lengths or bands of each pair's own.
+BidirectionalSizes sizes_of(const Problem<float>& problem) {
+  Problem<float> any;
+  any.n = problem.n;
+  any.m = problem.m;
+  any.bandwidth = problem.bandwidth;
+  return BidirectionalSizes(any.extent(0));
+}
 
 // Of a block, beside what it declares.
 constexpr int kForwardBytes = kMostStrips * sizeof(SplitCostChunkPipeline),
@@ -221,7 +228,8 @@ int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   const bool keeps = saved != nullptr, all_fit = blocks_of(problem, kSplitters) <= current_device().processors;
-  const int strips = all_fit ? kSplitters : kMostStrips;
+  // In a band few of a pair's strips are under way at once.
+  const int strips = all_fit || problem.bandwidth >= 0 ? kSplitters : kMostStrips;
   const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, strips));
   const auto [tickets, states] =
       scratch.parts(ticket_bytes, keeps ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), false));

@@ -69,7 +69,7 @@ class StatesAtCut {
     }
     if (lane >= 0 && lane < lanes()) {
       const int index = side.strip_of(lane / kWarp), of_strip = lane % kWarp;
-      if (side.chunks(index) > 0)
+      if (side.chunks(index) > 0 && side.meets_cut(index))
         snapshot.load(
             SideMemory{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
     }
@@ -83,7 +83,7 @@ class StatesAtCut {
  public:
   __device__ StatesAtCut(
       const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_, const PenaltyAtCut& penalty_)
-      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_.n, extent_.m), penalty(penalty_) {}
+      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_), penalty(penalty_) {}
 
   __device__ int strips() const { return sizes.strips; }
   __device__ int lanes() const { return sizes.strips * kWarp; }

@@ -124,7 +124,7 @@ __device__ void rebuild_side(
   Tile tile = side.tile<Tile>(problem, around.strip, pair);
   const auto fetch = [&](int stage, int slot_of_edges) {
     fetch_sources<S>(
-        stage, saved.stage(pair, index, stage), above_edge, 0, above_groups, lane, sources.snapshot,
+        stage, saved.stage(pair, index, stage), above_edge, around.above_offset, above_groups, lane, sources.snapshot,
         sources.edges[slot_of_edges]);
   };
   const auto fetch_columns = [&](int stage) { tile.fetch(Place<S>(around.strip, side.extent, stage * S::kStage, lane)); };
