@@ -34,9 +34,11 @@ class CostSplitter {
     SplitCostChunks& out = pipeline->slot(item);
 #pragma unroll 1
     for (int part = 0; part < SplitCostChunks::kChunks; ++part, ++chunk) {
-      tile.use(Place<S>(strip, extent, chunk, lane));
+      const Place<S> place(strip, extent, chunk, lane);
+      tile.use(place);
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-      out.template split<Tile>(part, lane, tile, recurrences, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
+      out.template split<Tile>(
+          part, lane, tile, recurrences, place.in_band, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
     }
     pipeline->commit(item);
     return true;

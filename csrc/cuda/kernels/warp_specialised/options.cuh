@@ -61,11 +61,7 @@ class WithOptions : public Tile {
   }
   __device__ __forceinline__ T slope(int k, int t) const { return of_difference.slope(this->difference(k, t)); }
   __device__ __forceinline__ T cost(int k, int t) const { return of_difference.cost(this->difference(k, t)); }
-  __device__ __forceinline__ Entry<T> split_cost(const PenalisedRecurrences<S>& recurrences, int k, int t) const {
-    const Entry<T> own =
-        recurrences.charged(Recurrences<S>::Plain::split(cost(k, t), recurrences.plain.scale));
-    return {static_cast<unsigned>(inside + t - k) <= width ? own.m : nowhere<S>(), own.s};
-  }
+  __device__ __forceinline__ bool is_inside(int k, int t) const { return static_cast<unsigned>(inside + t - k) <= width; }
 };
 
 // Whether a problem of one dimension asks for any of it.
@@ -75,16 +71,17 @@ bool has_options(const Problem<T>& problem) {
   return call.cost != Cost::kSqEuclidean || !call.is_plain();
 }
 
-// How the warps of a strip see a tile.
+// How the warps of a strip see a tile: what its cells cost, split, and whether those outside the band are to cost too much.
 template <class S, class Tile>
 struct TileOptions {
   using OfStrip = Recurrences<S>;
-  static constexpr bool kTakesBands = false;  // whether costs keep paths inside the band
+  static constexpr bool kTakesBands = false;
 
   __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
       const OfStrip& recurrences, const Tile& tile, int k, int t) {
     return OfStrip::Plain::split(tile.cost(k, t), recurrences.plain.scale);
   }
+  __device__ __forceinline__ static bool is_inside(const Tile&, int, int) { return true; }
 };
 template <class S, class Tile>
 struct TileOptions<S, WithOptions<S, Tile>> {
@@ -93,7 +90,10 @@ struct TileOptions<S, WithOptions<S, Tile>> {
 
   __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
       const OfStrip& recurrences, const WithOptions<S, Tile>& tile, int k, int t) {
-    return tile.split_cost(recurrences, k, t);
+    return recurrences.charged(OfStrip::Plain::split(tile.cost(k, t), recurrences.plain.scale));
+  }
+  __device__ __forceinline__ static bool is_inside(const WithOptions<S, Tile>& tile, int k, int t) {
+    return tile.is_inside(k, t);
   }
 };
 

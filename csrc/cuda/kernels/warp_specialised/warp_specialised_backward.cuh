@@ -146,7 +146,10 @@ __device__ __forceinline__ void rebuild_stage(
         width.plain(rise, shift, top.wide, state) && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
           sweep_ahead<kHasFastBits>(
               lane, top, shift, entries,
-              [&](int k, int t) { return Options::split_cost(recurrences, tile, k, t); },
+              [&](int k, int t) {
+                const Entry<T> own = Options::split_cost(recurrences, tile, k, t);
+                return Entry<T>{Options::is_inside(tile, k, t) ? own.m : nowhere<S>(), own.s};
+              },
               [&](int k, int t, const auto& terms, T diag, T up, T left) {
                 return sum_of(terms, diag, up, left, kept(k, t));
               },

@@ -19,16 +19,22 @@ struct alignas(16) SplitCosts {
   Cells cells[kChunks][S::kSteps][kWarp];
   T rise[kChunks][kWarp];
 
-  // A lane's tile.
+  // A lane's tile. `in_band`: no path may leave the band in it.
   template <class Tile, class Own>
-  __device__ __forceinline__ void split(int part, int lane, const Tile& tile, const Own& recurrences, T may_rise) {
+  __device__ __forceinline__ void split(
+      int part, int lane, const Tile& tile, const Own& recurrences, bool in_band, T may_rise) {
+    using Options = TileOptions<S, Tile>;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       Cells own;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) own.rows[k] = TileOptions<S, Tile>::split_cost(recurrences, tile, k, t);
+      for (int k = 0; k < S::kRows; ++k) own.rows[k] = Options::split_cost(recurrences, tile, k, t);
       cells[part][t][lane] = own;
     }
+    if (Options::kTakesBands && !in_band)
+      for_each_cell<S>([&](int k, int t) {
+        if (!Options::is_inside(tile, k, t)) cells[part][t][lane].rows[k].m = nowhere<S>();
+      });
     rise[part][lane] = may_rise;
   }
 };
@@ -93,7 +99,7 @@ __device__ void specialised_split_costs(
     const bool may_be_plain =
         (Options::kTakesBands || place.in_band) && !recurrences.has_penalty && chunk != around.end_chunk;
     const typename S::Scalar rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
-    pipeline.slot(stage).template split<Tile>(part, lane, tile, recurrences, rise);
+    pipeline.slot(stage).template split<Tile>(part, lane, tile, recurrences, place.in_band, rise);
     if (part == S::kStage - 1 || chunk + 1 == chunks) pipeline.commit(stage);
   }
 }
