@@ -126,7 +126,7 @@ struct Recurrences {
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = warp_penalty != 0;
   }
-  // What differs where the penalty is paid by cells (extended_range_penalty.cuh): a cell of the general sweep, what the cost of a cell
+  // What differs where the penalty is paid by cells (kernels/warp_specialised/options.cuh): a cell of the general sweep, what the cost of a cell
   // adds to m at most, and what m of a cell has too much.
   template <class Cell>
   __device__ __forceinline__ static Cell charged(Cell cell) {

@@ -82,12 +82,17 @@ const ByDims kOfOthers = {
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
+// One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty.
+const ByLength kOfShortPairs = {{144, {kAlways}}, {400, {kRound / 2 + 1}}, {kAny, {kRound + 1}}};
+const Turns kOfLongPenalties = {kNever};
+
 Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
-  // With a penalty, or another cost of one dimension, short pairs are as fast as without in either kernel, longer ones in tiled.
-  const bool is_plain = call.cost == Cost::kSqEuclidean && !(call.has_penalty && dim == 1);
-  if (!is_plain && !are_short_pairs(call)) return find(kOfOthers, dim, call.n);
+  const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
+  if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
+  if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
+  if (call.cost != Cost::kSqEuclidean) return find(kOfOthers, dim, call.n);
   if (call.keeps) return find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
   return find(kOfValues, dim, call.n);

@@ -15,11 +15,14 @@
 #pragma once
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/kernels/warp_specialised/options.cuh"
 
 namespace softdtw {
 
 using BidirectionalShape = Shape<float, 2>;
 
+// Without a band it is known when compiled that all strips are whole: what is computed at the start of a chain counts.
+template <bool kHasBand>
 struct BidirectionalSizes {
   using S = BidirectionalShape;
   static_assert(S::kStage == S::kSkewChunks);
@@ -37,30 +40,34 @@ struct BidirectionalSizes {
   // The chunks of a strip of the table, from the front, in which lanes are inside the band, or about to hand on what they left: whole
   // stages. Seen from the back they are the same.
   SOFTDTW_HD int first(int strip) const {
+    if (!kHasBand) return 0;
     const int column = strip * S::kStripRows + low;  // one ahead of the band, by lane 0
-    return column < 0 ? 0 : column / kWarp * S::kStage;
+    return static_cast<unsigned>(column < 0 ? 0 : column) / kWarp * S::kStage;
   }
   SOFTDTW_HD int end(int strip) const {
-    const int column = strip * S::kStripRows + high + S::kStripRows + kWarp + 1;
+    if (!kHasBand) return chunks;
+    const unsigned column = (strip + 1) * S::kStripRows + high + kWarp + 1;
     const int wanted = (column + kWarp - 1) / kWarp * S::kStage;
     return wanted < chunks ? wanted : chunks;
   }
   // No strip has more stages than these.
   SOFTDTW_HD int stages() const {
+    if (!kHasBand) return chunks / S::kStage;
     const int64_t of_band = (static_cast<int64_t>(high) - low + S::kStripRows + 3 * kWarp) / kWarp;
     return of_band < chunks / S::kStage ? static_cast<int>(of_band) : chunks / S::kStage;
   }
   // Those of a strip that the front sweeps end here, and those that the back does begin.
   SOFTDTW_HD int end_of_front(int strip) const {
     const int cut = chunks_of(false, strip), last = end(strip);
-    return cut < last ? cut : last;
+    return !kHasBand || cut < last ? cut : last;
   }
   SOFTDTW_HD int first_of_back(int strip) const {
     const int cut = chunks_of(false, strip), first_one = first(strip);
-    return cut > first_one ? cut : first_one;
+    return !kHasBand || cut > first_one ? cut : first_one;
   }
   // Of an edge between two strips, from both sides together.
   SOFTDTW_HD int groups() const {
+    if (!kHasBand) return chunks - S::kSkewChunks;
     const int of_band = stages() * S::kStage + S::kStripRows / S::kSteps;
     return of_band < chunks - S::kSkewChunks ? of_band : chunks - S::kSkewChunks;
   }
@@ -77,12 +84,12 @@ struct BidirectionalSizes {
 };
 
 // A chunk's place, of a side whose first rows and columns may be missing.
-template <class S>
+template <class S, bool kHasBand>
 struct SidePlace : Place<S> {
   using Place<S>::Place;
 
   __device__ bool holds(const Extent& extent, int k, int t) const {
-    return this->row + k >= 0 && Place<S>::holds(extent, k, t);
+    return this->row + k >= 0 && (kHasBand ? Place<S>::holds(extent, k, t) : this->column + t >= 0);
   }
 };
 
@@ -114,10 +121,11 @@ struct SideTile : UnivariateTile<BidirectionalShape> {
 };
 
 // One side of a pair, as it sees the table: strips, rows and columns count from its end.
+template <bool kHasBand>
 struct Side {
   using S = BidirectionalShape;
   const Extent& extent;
-  const BidirectionalSizes sizes;
+  const BidirectionalSizes<kHasBand> sizes;
   const bool is_back;
   const int first_row, first_column;  // of the first strip
 
@@ -130,17 +138,20 @@ struct Side {
 
   // The first chunk of a strip, and how many there are: none past the last one.
   __device__ __forceinline__ int first_chunk(int index) const {
+    if (!kHasBand) return 0;
     const int strip = strip_of(index);
     return is_back ? sizes.chunks - sizes.end(strip) : sizes.first(strip);
   }
   __device__ __forceinline__ int chunks(int index) const {
-    const int strip = strip_of(index);
     if (index >= sizes.strips) return 0;
+    if (!kHasBand) return sizes.chunks_of(is_back, index);
+    const int strip = strip_of(index);
     return max(
         0, is_back ? sizes.end(strip) - sizes.first_of_back(strip) : sizes.end_of_front(strip) - sizes.first(strip));
   }
   // Whether a strip of the side goes as far as the cut, and not only to where it leaves the band.
   __device__ __forceinline__ bool meets_cut(int index) const {
+    if (!kHasBand) return true;
     const int cut = sizes.chunks_of(false, strip_of(index));
     return is_back ? sizes.first_of_back(strip_of(index)) == cut : sizes.end_of_front(strip_of(index)) == cut;
   }
@@ -165,17 +176,24 @@ struct Side {
   __device__ __forceinline__ int corner_chunk() const { return (-first_row / S::kRows - first_column) / S::kSteps; }
 };
 
+// Of a kernel that is compiled for a tile.
+template <class Tile>
+constexpr bool kHasBand = TileOptions<BidirectionalShape, Tile>::kTakesBands;
+template <class Tile>
+using SideOf = Side<kHasBand<Tile>>;
+
 // A strip of a side among its neighbours, for the sweep (sweeping_warp.cuh).
+template <bool kHasBand>
 struct SideStrip {
   using S = BidirectionalShape;
-  using Place = SidePlace<S>;
+  using Place = SidePlace<S, kHasBand>;
   static constexpr bool kIsCut = true;
   const Strip<S> strip, above;
   const bool is_first, is_last;  // is_last: nobody reads what it leaves
   const int entry_chunk, above_offset;
   static constexpr int end_lane = -1, end_row = -1, end_time = -1, end_chunk = -1;
 
-  __device__ SideStrip(const Side& side, int index)
+  __device__ SideStrip(const Side<kHasBand>& side, int index)
       : strip(side.strip(index)),
         above(side.strip(max(0, index - 1))),
         is_first(index == 0),
@@ -193,7 +211,7 @@ struct SideStrip {
   template <class Top, class State>
   __device__ __forceinline__ double reference_above(const Top& top, const State& state) const {
     if (is_first) return __shfl_sync(kAllLanes, state.reference, -strip.first_row / S::kRows);
-    return top.exists ? top.reference : state.reference;
+    return !kHasBand || top.exists ? top.reference : state.reference;
   }
 };
 
@@ -211,16 +229,20 @@ struct BidirectionalMemory {
   bool is_kept;
 
   // Of a strip, without its first stage from either side, whose start is known, but with the states at the cut.
-  SOFTDTW_HD static int64_t snapshots(const BidirectionalSizes& sizes, bool keeps) {
+  template <class Sizes>
+  SOFTDTW_HD static int64_t snapshots(const Sizes& sizes, bool keeps) {
     return keeps ? sizes.stages() : 2;
   }
   // Of a pair: for every edge, or for one of either side that holds each in turn.
-  SOFTDTW_HD static int64_t edges(const BidirectionalSizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
-  static int64_t bytes_of_pair(const BidirectionalSizes& sizes, bool keeps) {
+  template <class Sizes>
+  SOFTDTW_HD static int64_t edges(const Sizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
+  template <class Sizes>
+  static int64_t bytes_of_pair(const Sizes& sizes, bool keeps) {
     return sizes.strips * snapshots(sizes, keeps) * Snapshot<S>::kBytes +
            Edges<S>::bytes_of_pair(edges(sizes, keeps), sizes.groups()) + sizeof(Number);
   }
-  BidirectionalMemory(const BidirectionalSizes& sizes, void* memory_, bool keeps)
+  template <class Sizes>
+  BidirectionalMemory(const Sizes& sizes, void* memory_, bool keeps)
       : memory(static_cast<char*>(memory_)), stride(bytes_of_pair(sizes, keeps)), is_kept(keeps) {}
 
   __device__ __forceinline__ Number& sum(int64_t pair) const {
@@ -229,9 +251,10 @@ struct BidirectionalMemory {
 };
 
 // The same as a side sees it.
+template <bool kHasBand>
 struct SideMemory {
   using S = BidirectionalShape;
-  const Side& side;
+  const Side<kHasBand>& side;
   const BidirectionalMemory& all;
 
   __device__ __forceinline__ bool keeps() const { return all.is_kept; }
@@ -248,7 +271,7 @@ struct SideMemory {
   }
   // What a strip leaves for the next one of the side.
   __device__ __forceinline__ Edge<S> edge(int64_t pair, int index) const {
-    const BidirectionalSizes& sizes = side.sizes;
+    const BidirectionalSizes<kHasBand>& sizes = side.sizes;
     const int64_t slots = BidirectionalMemory::snapshots(sizes, all.is_kept),
                   edges = BidirectionalMemory::edges(sizes, all.is_kept);
     float* const entries =
@@ -258,17 +281,24 @@ struct SideMemory {
     if (all.is_kept) {
       // Between this strip of the table and the next one, from the front first.
       const int upper = side.is_back ? side.strip_of(index) - 1 : index;
-      first = static_cast<int64_t>(upper) * sizes.groups() + (side.is_back ? max(0, of_front(upper) - S::kSkewChunks) : 0);
+      first = static_cast<int64_t>(upper) * sizes.groups() + (side.is_back ? groups_of_front(upper) : 0);
     }
     return {entries + first * 2 * S::kSteps, references + first};
   }
   __device__ __forceinline__ Edge<S> edge(int64_t pair, int index, const Strip<S>&) const { return edge(pair, index); }
 
  private:
-  // Chunks of a strip that the front sweeps.
+  // What the front has of a strip of the table, in chunks, and of the edge below it.
   __device__ __forceinline__ int of_front(int strip) const {
+    if (!kHasBand) return side.sizes.chunks_of(false, strip);
     return max(0, side.sizes.end_of_front(strip) - side.sizes.first(strip));
   }
+  __device__ __forceinline__ int groups_of_front(int strip) const {
+    return kHasBand ? max(0, of_front(strip) - S::kSkewChunks) : of_front(strip + 1);
+  }
 };
+
+template <class Tile>
+using SideMemoryOf = SideMemory<kHasBand<Tile>>;
 
 }  // namespace softdtw

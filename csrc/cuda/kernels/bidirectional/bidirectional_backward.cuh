@@ -10,6 +10,7 @@ namespace softdtw {
 
 // Where E will begin in a strip, in stages of its own, if it does not come from the cut: it follows a straight line from there to the side's
 // end, and spreads to its right. Better a little too far right, since stages are rebuilt ahead.
+template <class Side>
 __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair& cut, int index) {
   using S = BidirectionalShape;
   constexpr int kSpread = 36;  // chunks
@@ -24,6 +25,7 @@ __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair&
 }
 
 // What flows through the cut into a lane of a side.
+template <class Side>
 __device__ __forceinline__ ExtendedFlow<BidirectionalShape> flow_through_cut(
     const CutShares* shares, const Side& side, int index, int lane) {
   const CutShares* const own_shares = shares + side.strip_of(index) * kWarp + (side.is_back ? kWarp - 1 - lane : lane);
@@ -74,7 +76,7 @@ struct SideSums {
 // rebuilt unasked.
 template <class Tile>
 __device__ void go_back(
-    const Problem<float>& problem, const Gradient<float>& gradient, const Side& side, const CutShares* shares, int64_t pair,
+    const Problem<float>& problem, const Gradient<float>& gradient, const SideOf<Tile>& side, const CutShares* shares, int64_t pair,
     int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue, Stream* below,
     Stream& above) {
   using S = BidirectionalShape;
@@ -83,7 +85,7 @@ __device__ void go_back(
   const int lane = threadIdx.x, chunks = side.chunks(index);
   const Strip<S> strip = side.strip(index);
   // Chunks count from the strip's first one, and groups from the side's.
-  const int own_first = TileOptions<S, Tile>::kTakesBands ? side.first_chunk(index) : 0;
+  const int own_first = side.first_chunk(index);
   StreamWriter out(above);
   StreamReader in(below != nullptr ? *below : above);
   constexpr float kNothing[S::kSteps] = {};
@@ -175,7 +177,7 @@ __device__ void go_back(
       }
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) sums.y[t] = window[part * S::kSteps + t];
-      const SidePlace<S> place(strip, side.extent, chunk, lane);
+      const Place<S> place(strip, side.extent, chunk, lane);
       const bool leaves = chunk <= first_group;
       StreamItem& to = pinned(out.slot());
       const auto& cells = kept.chunks[part];

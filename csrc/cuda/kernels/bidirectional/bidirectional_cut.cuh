@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bidirectional.cuh"
-#include "cuda/numbers/extended_range_penalty.cuh"
 
 namespace softdtw {
 
@@ -25,13 +24,14 @@ struct alignas(16) CutShares {
 };
 
 // What steps across the cut pay, where cells do not, and what a pair's sum has too much where they do.
+template <bool kHasOptions>
 struct PenaltyAtCut {
   using S = BidirectionalShape;
   Entry<float, double> of_step = {0, 1};
   double surplus = 0;
 
   __device__ PenaltyAtCut(const Problem<float>& problem, const Extent& extent, int64_t pair) {
-    if (problem.penalty_of(pair) == 0) return;
+    if (!kHasOptions || problem.penalty_of(pair) == 0) return;
     const PenalisedRecurrences<S> recurrences(problem, pair);
     of_step = recurrences.general.penalty;
     surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
@@ -41,6 +41,7 @@ struct PenaltyAtCut {
 constexpr int kCutThreads = 1024, kCutLanes = kCutThreads / 2 - 1;  // of a block; lanes of the table at a time
 
 // The states at the cut, of lanes of the table, counted through all strips.
+template <bool kHasOptions>
 class StatesAtCut {
   using S = BidirectionalShape;
   static constexpr int kEntries = Snapshot<S>::kEntries;
@@ -55,12 +56,12 @@ class StatesAtCut {
   const Extent& extent;
   const BidirectionalMemory& memory;
   const int64_t pair;
-  const BidirectionalSizes sizes;
-  const PenaltyAtCut penalty;
+  const BidirectionalSizes<kHasOptions> sizes;
+  const PenaltyAtCut<kHasOptions> penalty;
 
   // Nothing, where there is no such lane, or the side has no part of its strip.
   __device__ __forceinline__ void load(State& state, bool from_back, int lane) const {
-    const Side side(extent, from_back);
+    const Side<kHasOptions> side(extent, from_back);
     Snapshot<S> snapshot;
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
@@ -71,7 +72,7 @@ class StatesAtCut {
       const int index = side.strip_of(lane / kWarp), of_strip = lane % kWarp;
       if (side.chunks(index) > 0 && side.meets_cut(index))
         snapshot.load(
-            SideMemory{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
+            SideMemory<kHasOptions>{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
     }
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
@@ -82,12 +83,12 @@ class StatesAtCut {
 
  public:
   __device__ StatesAtCut(
-      const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_, const PenaltyAtCut& penalty_)
+      const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_, const PenaltyAtCut<kHasOptions>& penalty_)
       : extent(extent_), memory(memory_), pair(pair_), sizes(extent_), penalty(penalty_) {}
 
   __device__ int strips() const { return sizes.strips; }
   __device__ int lanes() const { return sizes.strips * kWarp; }
-  SOFTDTW_HD static int tiles_of(const BidirectionalSizes& sizes) {
+  SOFTDTW_HD static int tiles_of(const BidirectionalSizes<kHasOptions>& sizes) {
     return (sizes.strips * kWarp + kCutLanes - 1) / kCutLanes;
   }
   __device__ int tiles() const { return tiles_of(sizes); }
@@ -107,9 +108,10 @@ class StatesAtCut {
         const auto &b_above = tile.states[1][thread], &b = tile.states[1][thread + 1];
         CutSteps steps;
         const auto set = [&](CutStep i, const State& from, int own, const State& to, int other, bool pays = false) {
-          const double m = from.m[own] + to.m[other] + (pays ? penalty.of_step.m : 0);
+          double m = from.m[own] + to.m[other];
+          if (kHasOptions && pays) m += penalty.of_step.m;
           steps.m[i] = m > Unreachable<double>::value ? Unreachable<double>::value : m;
-          steps.s[i] = from.s[own] * to.s[other] * (pays ? penalty.of_step.s : 1);
+          steps.s[i] = from.s[own] * to.s[other] * (kHasOptions && pays ? penalty.of_step.s : 1);
         };
         constexpr int kDiag = S::kRows;  // seen from the back a lane's rows are the other way round
         set(kRight, a, 0, b, 1, true);
@@ -148,7 +150,8 @@ __device__ inline Number sum_in_block(Number own) {
 }
 
 // The sum of all steps across the cut, exp(-R[N,M] / gamma), by a whole block.
-__device__ inline Number sum_over_cut(const StatesAtCut& states) {
+template <bool kHasOptions>
+__device__ Number sum_over_cut(const StatesAtCut<kHasOptions>& states) {
   Number sum = {Unreachable<double>::value, 0};
   states.for_each_lane(0, states.tiles(), [&](int, const CutSteps& steps) {
     double lowest = sum.m;

@@ -22,8 +22,8 @@ class CostSplitter {
 
  public:
   __device__ CostSplitter(
-      const Side& side, const Problem<float>& problem, int64_t pair, int index, SplitCostChunkPipeline& pipeline_)
-      : strip(side.strip(index)), tile(side.tile<Tile>(problem, strip, pair)), pipeline(&pipeline_), lane(threadIdx.x) {
+      const SideOf<Tile>& side, const Problem<float>& problem, int64_t pair, int index, SplitCostChunkPipeline& pipeline_)
+      : strip(side.strip(index)), tile(side.template tile<Tile>(problem, strip, pair)), pipeline(&pipeline_), lane(threadIdx.x) {
     if (goes_on()) tile.fetch(Place<S>(strip, side.extent, 0, lane));
   }
   __device__ __forceinline__ bool goes_on() const { return chunk < strip.chunks; }
@@ -48,7 +48,7 @@ class CostSplitter {
 template <class Tile>
 class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
   using S = BidirectionalShape;
-  const Side& side;
+  const SideOf<Tile>& side;
   const Problem<float>& problem;
   const Strip<S>& strip;
   const int64_t pair;
@@ -59,7 +59,7 @@ class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
   static constexpr bool kTakesBands = TileOptions<S, Tile>::kTakesBands;
 
   __device__ SplitCostsOfSide(
-      const Side& side_, const Problem<float>& problem_, const Strip<S>& strip_, int64_t pair_,
+      const SideOf<Tile>& side_, const Problem<float>& problem_, const Strip<S>& strip_, int64_t pair_,
       SplitCostChunkPipeline& pipeline_)
       : SplitCostReader<SplitCostChunks>(pipeline_), side(side_), problem(problem_), strip(strip_), pair(pair_) {}
   __device__ __forceinline__ void begin(int) {}
@@ -72,7 +72,7 @@ class SplitCostsOfSide : public SplitCostReader<SplitCostChunks> {
     item = &pipeline.wait(next++);
   }
   __device__ __forceinline__ Tile tile(const Place<S>& place) const {
-    Tile tile = side.tile<Tile>(problem, strip, pair);
+    Tile tile = side.template tile<Tile>(problem, strip, pair);
     tile.fetch(place);
     tile.use(place);
     return tile;
