@@ -179,7 +179,7 @@ def test_bands_from_both_ends_while_their_blocks_take_few_turns():
 
 def test_what_is_kept_by_four_rows_a_lane_knows_neither_penalties_nor_other_costs():
     def of_one_long_pair(gradient, **options):
-        return chosen("sm_90", 1, 200_000, gradient=gradient, **options)
+        return chosen("sm_90", 1, 132_000, gradient=gradient, **options)
 
     for options in ({}, {"options": (True, False, False)}):
         assert of_one_long_pair(True, **options) == "tiled/warp_specialised"
