@@ -43,9 +43,7 @@ def check(x, y, cost="sqeuclidean", gammas=1.0, penalties=0.0, radii=None, lengt
     np.testing.assert_allclose(alone, value, rtol=1e-5, atol=1e-6)
     for b in range(len(x)):
         rows, columns = (x.shape[1], y.shape[1]) if lengths is None else (int(z[b]) for z in lengths)
-        gamma, penalty, radius = (
-            z if z is None or np.ndim(z) == 0 else z[b].item() for z in (gammas, penalties, radii)
-        )
+        gamma, penalty, radius = (z if z is None or np.ndim(z) == 0 else z[b].item() for z in (gammas, penalties, radii))
         what = f"pair {b}, gamma {gamma:g}, penalty {penalty:g}, radius {radius}, {rows} x {columns}"
         own = value[b], dx[b, :rows], dy[b, :columns]
         assert_pair(own, x[b, :rows], y[b, :columns], cost, gamma, penalty, what, radius)

@@ -30,8 +30,8 @@ constexpr int64_t kPairsGivenUpAtOnce = 1024, kBandsGivenUpAtOnce = 4096;  // th
 
 // One dimension, with a cost that the kernels of kernels/linear_domain and kernels/warp_specialised have (options).
 inline bool is_of_numbers(const Call& call) {
-  const bool is_known = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean ||
-                        call.cost == Cost::kCityblock || call.cost == Cost::kHuber;
+  const bool is_known = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean || call.cost == Cost::kCityblock ||
+                        call.cost == Cost::kHuber;
   return call.dim == 1 && is_known;
 }
 

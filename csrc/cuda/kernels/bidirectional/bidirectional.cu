@@ -199,9 +199,7 @@ constexpr int kDeclaredBytes = 6 * 1024;
 static_assert(kBackwardBytes + kDeclaredBytes <= kBidirectionalBytes);
 static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
 
-int64_t groups_of(const Problem<float>& problem, int strips) {
-  return ceil_div(strips_of(problem.n, S::kRows), strips);
-}
+int64_t groups_of(const Problem<float>& problem, int strips) { return ceil_div(strips_of(problem.n, S::kRows), strips); }
 int64_t blocks_of(const Problem<float>& problem, int strips) { return 2 * problem.batch * groups_of(problem, strips); }
 
 // Launches `kernel` with blocks of so many strips. The tickets have been zeroed.
@@ -265,8 +263,7 @@ struct Launches {
     cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[1] + cut_bytes - parts[0], stream);
     if (error != cudaSuccess) return error;
     const Blocks blocks(problem.batch, StatesAtCut<kHasBand<Tile>>::tiles_of(sizes));
-    error =
-        launch_kernel(bidirectional_cut<Tile>, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
+    error = launch_kernel(bidirectional_cut<Tile>, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
     if (error != cudaSuccess) return error;
     return launch(
         bidirectional_backward<Tile>, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient,

@@ -146,8 +146,7 @@ struct Side {
     if (index >= sizes.strips) return 0;
     if (!kHasBand) return sizes.chunks_of(is_back, index);
     const int strip = strip_of(index);
-    return max(
-        0, is_back ? sizes.end(strip) - sizes.first_of_back(strip) : sizes.end_of_front(strip) - sizes.first(strip));
+    return max(0, is_back ? sizes.end(strip) - sizes.first_of_back(strip) : sizes.end_of_front(strip) - sizes.first(strip));
   }
   // Whether a strip of the side goes as far as the cut, and not only to where it leaves the band.
   __device__ __forceinline__ bool meets_cut(int index) const {
@@ -158,8 +157,7 @@ struct Side {
   // Of what a strip leaves for the next one.
   __device__ __forceinline__ int groups(int index) const { return max(0, chunks(index) - S::kSkewChunks); }
   __device__ __forceinline__ Strip<S> strip(int index) const {
-    return {
-        first_row + index * S::kStripRows, first_column + first_chunk(index) * S::kSteps, extent.m, chunks(index)};
+    return {first_row + index * S::kStripRows, first_column + first_chunk(index) * S::kSteps, extent.m, chunks(index)};
   }
   // Which strip of the table it is.
   __device__ __forceinline__ int strip_of(int index) const { return is_back ? sizes.strips - 1 - index : index; }
@@ -235,7 +233,9 @@ struct BidirectionalMemory {
   }
   // Of a pair: for every edge, or for one of either side that holds each in turn.
   template <class Sizes>
-  SOFTDTW_HD static int64_t edges(const Sizes& sizes, bool keeps) { return keeps ? sizes.strips - 1 : 2; }
+  SOFTDTW_HD static int64_t edges(const Sizes& sizes, bool keeps) {
+    return keeps ? sizes.strips - 1 : 2;
+  }
   template <class Sizes>
   static int64_t bytes_of_pair(const Sizes& sizes, bool keeps) {
     return sizes.strips * snapshots(sizes, keeps) * Snapshot<S>::kBytes +

@@ -76,9 +76,9 @@ struct SideSums {
 // rebuilt unasked.
 template <class Tile>
 __device__ void go_back(
-    const Problem<float>& problem, const Gradient<float>& gradient, const SideOf<Tile>& side, const CutShares* shares, int64_t pair,
-    int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue, Stream* below,
-    Stream& above) {
+    const Problem<float>& problem, const Gradient<float>& gradient, const SideOf<Tile>& side, const CutShares* shares,
+    int64_t pair, int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue,
+    Stream* below, Stream& above) {
   using S = BidirectionalShape;
   BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);

@@ -72,7 +72,8 @@ class StatesAtCut {
       const int index = side.strip_of(lane / kWarp), of_strip = lane % kWarp;
       if (side.chunks(index) > 0 && side.meets_cut(index))
         snapshot.load(
-            SideMemory<kHasOptions>{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
+            SideMemory<kHasOptions>{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip,
+            floor_of_m<S>());
     }
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {

@@ -23,7 +23,10 @@ class CostSplitter {
  public:
   __device__ CostSplitter(
       const SideOf<Tile>& side, const Problem<float>& problem, int64_t pair, int index, SplitCostChunkPipeline& pipeline_)
-      : strip(side.strip(index)), tile(side.template tile<Tile>(problem, strip, pair)), pipeline(&pipeline_), lane(threadIdx.x) {
+      : strip(side.strip(index)),
+        tile(side.template tile<Tile>(problem, strip, pair)),
+        pipeline(&pipeline_),
+        lane(threadIdx.x) {
     if (goes_on()) tile.fetch(Place<S>(strip, side.extent, 0, lane));
   }
   __device__ __forceinline__ bool goes_on() const { return chunk < strip.chunks; }
@@ -38,7 +41,8 @@ class CostSplitter {
       tile.use(place);
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
       out.template split<Tile>(
-          part, lane, tile, recurrences, place.in_band, Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
+          part, lane, tile, recurrences, place.in_band,
+          Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
     }
     pipeline->commit(item);
     return true;

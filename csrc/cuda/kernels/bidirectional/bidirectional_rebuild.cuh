@@ -110,8 +110,8 @@ class StageQueue {
 // Rebuilds stages of a strip, with other warps, until there are none any more.
 template <class Tile>
 __device__ void rebuild_side(
-    const SideOf<Tile>& side, const SideMemoryOf<Tile>& saved, const Problem<float>& problem, int64_t pair, int index, int rebuilder,
-    BidirectionalStages& bidirectional_stages, StageQueue& stage_queue) {
+    const SideOf<Tile>& side, const SideMemoryOf<Tile>& saved, const Problem<float>& problem, int64_t pair, int index,
+    int rebuilder, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue) {
   using S = BidirectionalShape;
   BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);

@@ -48,15 +48,14 @@ template <typename T>
 class UnivariateCost {
   T steepness, corner, half;
 
-  __device__ __forceinline__ T d(T u) const {
-    return DeviceMath<T>::min(DeviceMath<T>::abs(u) * steepness, corner);
-  }
+  __device__ __forceinline__ T d(T u) const { return DeviceMath<T>::min(DeviceMath<T>::abs(u) * steepness, corner); }
 
  public:
   __device__ explicit UnivariateCost(Cost cost) {
     const bool is_squared = cost == Cost::kSqEuclidean, is_huber = cost == Cost::kHuber;
     constexpr T largest = sizeof(T) == 4 ? T(3.40282347e38) : T(1.7976931348623157e308);
-    constexpr T steepest = sizeof(T) == 4 ? T(8.507059e37) : T(4.49423283715579e307);  // makes 1 of the smallest normal number
+    constexpr T steepest =
+        sizeof(T) == 4 ? T(8.507059e37) : T(4.49423283715579e307);  // makes 1 of the smallest normal number
     steepness = is_squared || is_huber ? T(1) : steepest;
     corner = is_squared ? largest : T(1);
     half = is_huber ? T(0.5) : T(0);
@@ -71,8 +70,8 @@ template <class S, class Tile>
 class WithOptions : public Tile {
   using T = typename S::Scalar;
   int low;
-  unsigned width;   // columns of the band in a row, less 1
-  int inside = 0;        // columns from the band's first one in the lane's first row to the lane's first one
+  unsigned width;  // columns of the band in a row, less 1
+  int inside = 0;  // columns from the band's first one in the lane's first row to the lane's first one
 
  public:
   using OfDifference = UnivariateCost<T>;

@@ -106,9 +106,9 @@ __device__ __forceinline__ void copy_columns(
 // afterwards, or less than 0.
 template <class S, class Around, class Tile>
 __device__ __forceinline__ void rebuild_stage(
-    const Around& around, const Extent& extent, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk, int parts,
-    int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state, Tile& tile,
-    StageWeights<S>& stage_weights) {
+    const Around& around, const Extent& extent, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk,
+    int parts, int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state,
+    Tile& tile, StageWeights<S>& stage_weights) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
   using Options = TileOptions<S, Tile>;
