@@ -9,7 +9,7 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
-#include "cuda/numbers/pair_status.cuh"
+#include "cuda/numbers/pair_lists.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/plan.h"
 #include "extended_range_strip.cuh"
