@@ -3,6 +3,8 @@
 import pathlib
 import sys
 
+from sphinx.pycode import ModuleAnalyzer
+
 import torchsoftdtw
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -26,11 +28,15 @@ smartquotes = False  # "sqeuclidean" is typed as it stands
 napoleon_use_rtype = False
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_typehints_format = "short"
-python_use_unqualified_type_names = True
+autodoc_typehints_format = "fully-qualified"
 python_maximum_signature_line_length = 100
 
-doctest_global_setup = "import torch\nfrom torchsoftdtw import *"
+# One signature with all defaults, not one for each type of the result.
+matches = ModuleAnalyzer.for_module("torchsoftdtw.matches")
+matches.analyze()
+matches.overloads.clear()
+
+doctest_global_setup = "import torch\nfrom torchsoftdtw import *\nfrom torchsoftdtw.estimators import *"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",

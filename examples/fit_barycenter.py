@@ -40,7 +40,7 @@ def draw(series, averages, title, path):
 
 
 def parse_arguments():
-    parser = real_series.parser_of(__doc__, "barycenter.png", dataset="gun_point")
+    parser = real_series.parser_of(__doc__, "barycenter.png", dataset="trace")
     parser.add_argument("--label", type=int, help="the class to average; by default the first one")
     parser.add_argument("--gammas", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--steps", type=int, default=100, help="L-BFGS iterations for each gamma")

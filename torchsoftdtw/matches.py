@@ -1,6 +1,6 @@
 """Where in a long series a short one is found."""
 
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 import torch
 
@@ -12,34 +12,25 @@ from ._matches.by_end import ByEnd
 from ._matches.smallest import Smallest
 from .signatures import Array, Cost, Matches, ProfiledMatches
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    class Options(TypedDict, total=False):
+        cost: Cost
+        warp_penalty: float
+        normalize: bool
+        bandwidth: int | None
+        device: torch.device | str | int | None
+        progress: Literal[False] | None
+
 
 @overload
 def subsequence_matches(
-    x: torch.Tensor | Array,
-    y: torch.Tensor | Array,
-    k: int,
-    *,
-    cost: Cost = ...,
-    warp_penalty: float = ...,
-    normalize: bool = ...,
-    bandwidth: int | None = ...,
-    profile: Literal[False] = ...,
-    device: torch.device | str | int | None = ...,
-    progress: Literal[False] | None = ...,
+    x: torch.Tensor | Array, y: torch.Tensor | Array, k: int, *, profile: Literal[False] = ..., **options: "Unpack[Options]"
 ) -> Matches: ...
 @overload
 def subsequence_matches(
-    x: torch.Tensor | Array,
-    y: torch.Tensor | Array,
-    k: int,
-    *,
-    cost: Cost = ...,
-    warp_penalty: float = ...,
-    normalize: bool = ...,
-    bandwidth: int | None = ...,
-    profile: Literal[True],
-    device: torch.device | str | int | None = ...,
-    progress: Literal[False] | None = ...,
+    x: torch.Tensor | Array, y: torch.Tensor | Array, k: int, *, profile: Literal[True], **options: "Unpack[Options]"
 ) -> ProfiledMatches: ...
 def subsequence_matches(
     x: torch.Tensor | Array,

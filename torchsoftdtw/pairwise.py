@@ -13,9 +13,9 @@ from ._pairs.bar import Bar
 from ._pairs.stream import fill
 from .signatures import Cost, Distance, Lengths, Out, SeriesSet, TensorOrArray
 
-AT_ONCE = (
-    1 << 30
-)  # cells of tables, which take a few seconds at most: without blocks, of which one can be the last finished
+# Cells of all tables together, a few seconds of work at most. So many are computed at once, without blocks, since there is
+# nothing to resume.
+AT_ONCE = 1 << 30
 
 
 def cdist(

@@ -1,20 +1,21 @@
 """The types of what functions and modules take and answer."""
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-if TYPE_CHECKING:
-    from numpy import ndarray as Array
+if TYPE_CHECKING or find_spec("numpy"):
+    from numpy import ndarray as Array  # torch has imported it already
 else:
-    Array = Any  # NumPy is no run-time need
+    Array = Any
 
 Series: TypeAlias = torch.Tensor | PackedSequence
 SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[Array]  # of a length of their own in a list
-TensorOrArray: TypeAlias = Any  # the one or the other, as the series are
+TensorOrArray: TypeAlias = Any  # a tensor or an array, as the series are
 Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
 Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
 Method: TypeAlias = Literal["soft", "dba", "divergence"]
