@@ -61,11 +61,24 @@ def test_files_and_headings_that_pages_link_to_are_there(page):
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
         file, _, heading = target.partition("#")
         other = page.parent / file if file else page
+        if file.startswith("tutorials/"):  # `make docs` makes these from the examples
+            other = ROOT / "examples" / other.name.replace("index.rst", "").replace(".rst", ".py")
         assert other.exists(), target
         if heading:
             lines = re.findall(r"^#+ (.+)$", other.read_text(), re.MULTILINE)
             anchors = [re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines]
             assert heading in anchors, target
+
+
+@pytest.mark.parametrize("word", ["clustering", "cdist", "barycenter", "plot", "k-NN"])
+def test_a_search_for_a_word_of_the_field_finds_a_page_for_users(word):
+    assert any(word in page.read_text() for page in PAGES if page.stem not in (*FOR_DEVELOPERS, "README"))
+
+
+def test_the_gallery_has_every_example_and_says_its_place():
+    examples = {file.stem for file in (ROOT / "examples").glob("*.py")} - {"pictures", "real_series"}
+    order = re.search(r"ORDER = \((.*?)\)", (ROOT / "docs" / "gallery.py").read_text(), re.DOTALL)[1]
+    assert set(re.findall(r'"(\w+)"', order)) == examples
 
 
 def test_each_task_of_the_quickstart_is_a_snippet_that_the_index_links_to():
