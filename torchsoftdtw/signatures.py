@@ -1,4 +1,4 @@
-"""The types of what functions and modules take and answer."""
+"""The types of arguments and results."""
 
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -32,7 +32,7 @@ Optimizer: TypeAlias = Callable[[list[torch.Tensor]], torch.optim.Optimizer]  # 
 
 
 class DTWPath(NamedTuple):
-    """What `dtw_path` and `dtw_path_from_cost` answer.
+    """The result of `dtw_path` and `dtw_path_from_cost`.
 
     Attributes:
         value: (B,) hard DTW, or 0-d for a pair without a batch.
@@ -45,7 +45,7 @@ class DTWPath(NamedTuple):
 
 
 class SoftAlignment(NamedTuple):
-    """What `soft_dtw_alignment` answers.
+    """The result of `soft_dtw_alignment`.
 
     Attributes:
         value: (B,) soft-DTW, or 0-d for a pair without a batch.
@@ -57,12 +57,12 @@ class SoftAlignment(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """What `subsequence_matches` answers: the ranges y[start:end], sorted by value.
+    """The result of `subsequence_matches`: the ranges y[start:end], sorted by value.
 
     Attributes:
         start: (k,) int64, the position in y of a range's first vector.
-        end: (k,) int64, that behind its last one.
-        value: (k,) what hard DTW is between the query and the range.
+        end: (k,) int64, the position after its last vector.
+        value: (k,) hard DTW between the query and the range.
     """
 
     start: TensorOrArray
@@ -71,11 +71,11 @@ class Matches(NamedTuple):
 
 
 class ProfiledMatches(NamedTuple):
-    """What `subsequence_matches` answers with `profile`.
+    """The result of `subsequence_matches` with `profile`.
 
     Attributes:
         start, end, value: as in `Matches`.
-        profile: (M,) the value of the best range whose last vector is y[j], inf where there is none.
+        profile: (M,) the value of the best range whose last vector is y[j], inf if there is none.
     """
 
     start: TensorOrArray
