@@ -84,6 +84,6 @@ def refuse_gradients(options):
     for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
         if wants_gradient(tensor):
             raise ValueError(
-                f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and with it the "
-                "divergences 'sharp' and 'mean', are differentiated with respect to the series alone"
+                f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and so the "
+                "divergences 'sharp' and 'mean', have derivatives with respect to the series only"
             )

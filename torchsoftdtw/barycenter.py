@@ -108,11 +108,11 @@ def barycenter(
     costs.check(cost)
     is_hard = method == "dba"
     if is_hard and cost != "sqeuclidean":
-        raise ValueError(f"cost: expected 'sqeuclidean' for the method 'dba', whose means minimise no other, got {cost!r}")
+        raise ValueError(f"cost: expected 'sqeuclidean' for the method 'dba', which works with no other, got {cost!r}")
     if optimizer is not None and is_hard:
-        raise ValueError("optimizer: expected None for the method 'dba', which has none")
+        raise ValueError("optimizer: expected None for the method 'dba', which uses no optimizer")
     if not (optimizer is None or callable(optimizer)):
-        raise TypeError(f"optimizer: expected a callable that makes a torch.optim.Optimizer, got {describe(optimizer)}")
+        raise TypeError(f"optimizer: expected a callable that returns a torch.optim.Optimizer, got {describe(optimizer)}")
     asked_for.check_steps(max_iter, tol)
     asked = asked_for.of_series(series, lengths, weights, labels)
     asked_for.check_gradient(asked, method, cost)

@@ -105,8 +105,8 @@ def soft_dtw_divergence(
 def refuse_open_ends(open_ends):
     if open_ends:
         raise ValueError(
-            "open_ends: expected False for a divergence, which takes V(x, x) / 2 and V(y, y) / 2 from V(x, y): with open "
-            "ends that is the value of a part of y alone, and the difference is no divergence; soft_dtw and dtw have them"
+            "open_ends: expected False for a divergence, since V(x, y) would be the value of a part of y and V(y, y) that "
+            "of the whole; soft_dtw and dtw have open ends"
         )
 
 

@@ -74,7 +74,7 @@ def nearest(
     arguments.check_progress(progress)
     if arguments.wants_gradient(task.x, task.y):
         raise RuntimeError(
-            "nearest: a gradient is asked for, and there is none; call it under torch.no_grad(), or with x.detach() and "
+            "nearest: x or y requires a gradient, and there is none; call it under torch.no_grad(), or with x.detach() and "
             "y.detach()"
         )
     indices, distances = (each.to(task.x.device) for each in _nearest(task, k, device, progress is False))

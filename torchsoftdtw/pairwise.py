@@ -64,7 +64,8 @@ def cdist(
             computed.
         out: (P, Q), where the values are written: a tensor, a NumPy array or memory map, or the path of a .npy file to
             create. On disk, an interrupted run leaves a file whose name ends in ".progress" and that says which blocks
-            are finished. The same call continues from there; a call with other inputs or options is an error. That file is removed at the end.
+            are finished. The same call continues from there; a call with other inputs or options is an error.
+            The progress file is removed at the end.
         progress: None: a bar on stderr, by tqdm if that is installed, if the call takes longer than 5 seconds. False:
             no bar.
         distributed: whether all ranks compute the result together, if torch.distributed is initialised: all make the
@@ -104,20 +105,20 @@ def cdist(
 def _check_can_have_gradient(in_memory, on_device, is_alone):
     reasons = (
         (in_memory, "with out"),
-        (on_device, "on another device than that of x"),
-        (is_alone, "by many ranks together (distributed=False: by each for itself)"),
+        (on_device, "if device is not that of x"),
+        (is_alone, "if ranks compute together (distributed=False: each rank alone)"),
     )
     for is_possible, reason in reasons:
         if not is_possible:
             raise RuntimeError(
-                f"cdist: a gradient is asked for, and there is none {reason}; call it under torch.no_grad(), or with "
+                f"cdist: x or y requires a gradient, and there is none {reason}; call it under torch.no_grad(), or with "
                 "x.detach() and y.detach()"
             )
 
 
 def _require_memory_of_its_own(out):
     if out.is_cpu and out.is_shared():
-        raise ValueError("out: expected memory of each rank's own, or a file, got a tensor in shared memory")
+        raise ValueError("out: expected a tensor in each rank's own memory, or a file, got a tensor in shared memory")
 
 
 @torch.no_grad()

@@ -251,7 +251,7 @@ def _answer(name, given):
     if kinds.is_array(given):
         given = torch.from_numpy(given)
     if not isinstance(given, torch.Tensor):
-        raise TypeError(f"{name}: expected that of one pair, a tensor or a NumPy array, got {kinds.describe(given)}")
+        raise TypeError(f"{name}: expected the result for one pair, a tensor or a NumPy array, got {kinds.describe(given)}")
     return given.detach().cpu()
 
 
