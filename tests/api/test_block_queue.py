@@ -338,6 +338,6 @@ def test_a_store_that_is_gone(store):
             raise distributed.DistNetworkError("no route")
 
     with pytest.raises(
-        RuntimeError, match="the rank that hosts it has probably ended; what is finished of an `out` on disk"
+        RuntimeError, match="the rank that hosts it has probably ended; finished blocks of an `out` on disk"
     ):
         Ranks.ask(Gone().add, "next", 1)

@@ -316,7 +316,7 @@ def test_what_lies_beside_a_result(computed, path):
     for broken in (b"", kept[:20], kept[:-1], kept + b"\1", b"\n", kept.replace(b'"format": 1', b'"format": 2'), b"[]\n"):
         if broken:
             journal.write_bytes(broken)
-            with pytest.raises(ValueError, match=r"out: .*out.npy.progress is not what this version .*; delete it"):
+            with pytest.raises(ValueError, match=r"out: .*out.npy.progress is not the progress file .*; delete it"):
                 cdist(*sets(), out=path)
     assert json.loads(kept.partition(b"\n")[0])["problem"]["shapes"] == [[P, 12, 2], [Q, 10, 2]]
     # A result that is gone has nothing to go on with.
