@@ -94,4 +94,4 @@ format: $(if $(VENV),$(VENV)/package.stamp)
 	$(BIN)clang-format -i $(SOURCES)
 
 clean:
-	rm -rf build dist *.egg-info torchsoftdtw/*.so .venv
+	rm -rf build dist docs/tutorials docs/sg_execution_times.rst *.egg-info torchsoftdtw/*.so .venv
