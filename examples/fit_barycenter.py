@@ -3,9 +3,10 @@
 
 Average a class of real series under soft-DTW, and by the Euclidean mean.
 
-The barycenter minimises the mean soft-DTW to all series of the class (Cuturi & Blondel, ICML 2017, section 3.1). A large gamma
-gives a smooth average. With a small gamma it is close to an average under DTW, as sharp as the series, but there are more local
-minima. So the largest gamma comes first, from the Euclidean mean, and each smaller one starts from the average before it.
+The barycenter minimises the mean soft-DTW to all series of the class (Cuturi & Blondel, ICML 2017, section 3.1). A large
+gamma gives a smooth average. With a small gamma it is close to an average under DTW, as sharp as the series, but there are
+more local minima. So the largest gamma comes first, from the Euclidean mean, and each smaller one starts from the average
+before it.
 """
 
 import time
