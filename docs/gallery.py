@@ -10,6 +10,7 @@ ORDER = (
     "cluster_series",
     "nearest_centroid",
     "find_pattern",
+    "draw_bands",
 )
 PICTURE = pathlib.Path(__file__).parents[1] / "build" / "example.png"  # beside what the page itself shows
 
