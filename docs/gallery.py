@@ -12,7 +12,6 @@ ORDER = (
     "find_pattern",
     "draw_bands",
 )
-PICTURE = pathlib.Path(__file__).parents[1] / "build" / "example.png"  # beside what the page itself shows
 
 
 def place(file):
@@ -21,5 +20,5 @@ def place(file):
 
 
 def arguments(_, script):
-    """An example's arguments: it saves its picture outside of the sources, and runs where every machine can."""
-    return ["--device", "cpu", "--output", str(PICTURE)]
+    """An example's arguments: on the CPU, and with its picture saved outside of the sources; the page shows it too."""
+    return ["--device", "cpu", "--output", f"../build/{pathlib.Path(script['src_file']).stem}.png"]
