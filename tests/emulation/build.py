@@ -113,9 +113,9 @@ def _copy(folder, changes):
 
 # Files of which the emulation has its own.
 INSTEAD = {"assembly.cuh": f'#pragma once\n#include "{HERE / "ptx.h"}"\n'}
-# Patterns and what takes their place, of the files that have one. Kernels: lists and windows of small batches too. Strips: all pairs
-# in windows, where those are asked for; the choice whether an engine gives up what
-# another one computes faster, and counts.
+# Patterns and what takes their place, of the files that have one. Kernels: lists and windows of small batches too.
+# Strips: all pairs in windows, where those are asked for; the choice whether an engine gives up what another one computes
+# faster, and counts.
 STRIPS = {
     "linear_domain_forward.cuh": [
         (r"\(used - kSlack<T>\)\*", r"!is_patient * \g<0>"),
