@@ -177,15 +177,16 @@ def test_bands_from_both_ends_while_their_blocks_take_few_turns():
     assert names(200, 1024) == ["warp_specialised"] * 2
 
 
-def test_what_is_kept_by_four_rows_a_lane_knows_neither_penalties_nor_other_costs():
-    def of_one_long_pair(gradient, **options):
-        return chosen("sm_90", 1, 132_000, gradient=gradient, **options)
+def test_what_is_kept_with_a_penalty_or_another_cost_has_two_rows_a_lane():
+    def rows(gradient, cost="sqeuclidean", options=PLAIN):
+        sizes = ("tiled", 1, 132_000, 132_000, 1, False)
+        return ops.select_kernel(*sizes, cost, *options, gradient, *DEVICES["sm_90"])[1]
 
     for options in ({}, {"options": (True, False, False)}):
-        assert of_one_long_pair(True, **options) == "tiled/warp_specialised"
+        assert rows(True, **options) == rows(False, **options) == 4
     for options in ({"options": (False, True, False)}, {"cost": "cityblock"}):
-        assert of_one_long_pair(True, **options) == "tiled/extended_range"
-        assert of_one_long_pair(False, **options) == "tiled/warp_specialised"
+        assert rows(True, **options) == 2
+        assert rows(False, **options) == 4
 
 
 # (radius, penalty, lengths of each pair's own, length) -> what takes the band. A radius of -1: each pair has its own.

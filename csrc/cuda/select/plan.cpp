@@ -68,10 +68,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
          if (call.is_float64 || !is_of_numbers(call) || !device.has_pipelines()) return false;
-         if (call.keeps && rows == 2) return true;
-         // What is kept in strips of four rows goes back in tiled's blocks, which know no penalty of cells, and their tile no other cost.
-         if (call.keeps && (call.has_penalty || !call.is_univariate())) return false;
-         return rows_of_specialised(call, rows, device) > 0;
+         return (call.keeps && rows == 2) || rows_of_specialised(call, rows, device) > 0;
        }},
       extended_range,
   };
@@ -108,6 +105,8 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       plan.is_specialised = true;
       break;
     case Specialization::kWarpSpecialised: {
+      // What is kept in strips of four rows goes back in tiled's blocks, which know no penalty of cells and no other cost.
+      if (call.keeps && (call.has_penalty || !call.is_univariate())) plan.rows = 2;
       const int rows = rows_of_specialised(call, plan.rows, device);
       plan.is_specialised = rows > 0;
       if (plan.is_specialised) plan.forward_rows = rows;
