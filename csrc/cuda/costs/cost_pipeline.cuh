@@ -61,6 +61,10 @@ struct __align__(16) BatchPipeline {
     return cells[(column + member) * kRows + swizzled(row, member)];
   }
   __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
+  // Of float32, rows a multiple of four.
+  __device__ __forceinline__ const float4& four_rows(int row, int column) {
+    return reinterpret_cast<const float4&>(at(row, column));
+  }
 };
 
 // The cells of a lane's chunk in a pipeline.

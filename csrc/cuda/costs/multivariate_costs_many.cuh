@@ -1,6 +1,7 @@
-// Costs of a strip with many dimensions: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin
+// Costs of a strip with many dimensions. Squared Euclidean and what follows from it: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin
 // near both: the strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the
-// block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims: from differences throughout.
+// block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims, and of other costs: from differences
+// throughout.
 //
 // Lanes to work: the strip's warps take batches of columns in turn, and a batch is four blocks of 16 rows, for all of which its columns
 // are split into factors once. Those of the rows are the same in every batch: they stand in shared memory, as many dimensions as fit
@@ -17,7 +18,8 @@ namespace softdtw {
 constexpr int kMatrixDims = 16;          // below so many dimensions differences are cheaper
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
-template <bool kFours, class Pipeline>
+// kMarks: costs from differences get a minus, for gradients that would cancel where the costs did.
+template <class CostType, bool kFours, class Pipeline, bool kMarks = false>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
   static constexpr int kWarps = Pipeline::kWarps;
@@ -39,7 +41,7 @@ class ManyCosts : StripOfSeries {
         warp(warp_),
         held(held_),
         scale(Pipeline::kIsSplit ? Recurrences<S>(problem, pair).plain.scale : 0) {
-    if (x.dim >= kMatrixDims)
+    if (has_products())
       for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
     // Batches left of the first column are never announced: whoever fills batch 0 clears them all, and with that one they are there.
     if (first_own(0, 1) == 0)
@@ -53,7 +55,7 @@ class ManyCosts : StripOfSeries {
   }
   // Starts the loads of a batch's columns. Before the first batch is filled.
   __device__ __forceinline__ void fetch(int batch) {
-    if (batch >= 0 && x.dim >= kMatrixDims) load_columns(strip.first_column + batch * kBatchColumns, 0);
+    if (batch >= 0 && has_products()) load_columns(strip.first_column + batch * kBatchColumns, 0);
   }
   // `next`: the batch that will be filled after this one.
   __device__ void fill(int batch, int next) {
@@ -64,13 +66,13 @@ class ManyCosts : StripOfSeries {
     }
     float greatest[kBatchGroups] = {};
     unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
-    if (x.dim >= kMatrixDims) left = fill_from_products(first, next, slot, greatest);
+    if (has_products()) left = fill_from_products(first, next, slot, greatest);
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       if ((left >> tile & 1) == 0) continue;
       float costs[kBatchGroups][4];
       differences(tile, first, costs);
-      store(tile, slot, costs, greatest);
+      store<kMarks>(tile, slot, costs, greatest);
     }
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
@@ -81,6 +83,7 @@ class ManyCosts : StripOfSeries {
   }
 
  private:
+  __device__ __forceinline__ bool has_products() const { return kIsOfSquares<CostType> && x.dim >= kMatrixDims; }
   __device__ __forceinline__ void clear(int slot) {
     pipeline.clear(slot, threadIdx.x, kWarp);
     if (threadIdx.x < kBatchGroups) pipeline.reach[0][slot * kBatchGroups + threadIdx.x] = 0;
@@ -229,7 +232,7 @@ class ManyCosts : StripOfSeries {
       // So every magnitude is finite, and so are all products.
       const bool is_finite = norms[0] + norms[8] + y_norms_sum < INFINITY;
       if (__all_sync(kAllLanes, is_finite && least >= 0))
-        store(tile, slot, sums[tile], greatest);
+        store<false>(tile, slot, sums[tile], greatest);
       else
         cancelled |= 1u << tile;
     }
@@ -256,19 +259,24 @@ class ManyCosts : StripOfSeries {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const float4 column = load_four<kFours>(columns[h][i], d, x.dim);
-          costs[h][i] = add_square(a - column, costs[h][i]);
-          costs[h][2 + i] = add_square(b - column, costs[h][2 + i]);
+          costs[h][i] = add_shares<CostType>(a - column, costs[h][i]);
+          costs[h][2 + i] = add_shares<CostType>(b - column, costs[h][2 + i]);
         }
     }
   }
 
+  // Costs, before finish().
+  template <bool kIsMarked>
   __device__ __forceinline__ void store(
-      int tile, int slot, const float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
+      int tile, int slot, float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
     float most[kBatchGroups] = {};
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) most[h] = greater(most[h], costs[h][i]);
+      for (int i = 0; i < 4; ++i) {
+        costs[h][i] = CostType::finish(costs[h][i]);
+        most[h] = greater(most[h], costs[h][i]);
+      }
       greatest[h] = greater(greatest[h], most[h]);
     }
     const auto store_all = [&](auto&& cell_of) {
@@ -289,7 +297,7 @@ class ManyCosts : StripOfSeries {
           return cost * scale < Whole<float>::limit ? Plain::split(cost, scale) : Entry<float>{cost, 0};
         });
     } else {
-      store_all([](float cost) { return cost; });
+      store_all([](float cost) { return kIsMarked ? -cost : cost; });
     }
   }
 };

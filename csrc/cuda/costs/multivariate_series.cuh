@@ -2,6 +2,7 @@
 // (multivariate_gradient.cuh).
 #pragma once
 
+#include "core/cost.h"
 #include "cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
@@ -10,6 +11,11 @@
 namespace softdtw {
 
 constexpr int kTileRows = HeldRows::kTileRows, kTiles = HeldRows::kTiles;
+
+using Squared = SqEuclidean<DeviceMath<float>>;
+// Whether a cost, of a type of core/cost_types.h, follows from |x - y|^2, and with many dimensions from products of matrices.
+template <class CostType>
+constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, Squared>;
 
 // Where a strip and its columns lie in the series.
 struct StripOfSeries {

@@ -44,7 +44,7 @@ constexpr int64_t kRound = kSweptProcessors, kTwoRounds = 2 * kRound + 1, kThree
 constexpr int64_t kLong = 512, kLongAlone = 256;  // few pairs of one dimension would each be one warp's
 const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
 
-// Squared Euclidean costs in float32, for which tiled has products where there are several dimensions. With gradients, of which a
+// Costs in float32 for which tiled has warps of their own where there are several dimensions. With gradients, of which a
 // multiprocessor has fewer pairs at once:
 const ByDims kOfGradients = {
     {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}}},
@@ -72,13 +72,8 @@ const ByDims kOfValues = {
 ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
   return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kLong, {55 * dim - 290}}, {kAny, {13 * dim + 85}}};
 }
-// Other costs, ready-made ones among them:
-const ByDims kOfOthers = {
-    {1, {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}}},
-    {7, {{256, {kAlways}}, {kLong, {256}}, {kAny, {512}}}},
-    {kStencilMultivariateDims - 1, {{256, {kAlways}}, {kAny, {512}}}},
-    {kAny, kManyDims},
-};
+// Other costs of one dimension, and ready-made ones:
+const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}};
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
@@ -90,7 +85,7 @@ Turns turns_of(const Call& call) {
   if (are_short_pairs(call) && !is_for_tiled) return kOfShortPairs;
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
-  if (call.cost != Cost::kSqEuclidean) return find(kOfOthers, dim, call.n);
+  if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
   if (call.keeps) return find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
   return find(kOfValues, dim, call.n);
