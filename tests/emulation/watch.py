@@ -8,7 +8,7 @@ from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import WRONG
 from torchsoftdtw._kernels import ops
 
-# Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
+# Kernel, gamma, batch, n, m, dim, cost: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
 # first of the two engines of short pairs.
 SHAPES = [
     *(("stencil", gamma, 5, 60, 50, 1) for gamma in (1.0, 0.01)),
@@ -19,6 +19,13 @@ SHAPES = [
     ("tiled", 2.0, 1, 700, 16, 2),
     ("tiled", 12.0, 1, 100, 40, 12),
     ("tiled", 20.0, 1, 420, 24, 20),
+]
+WITH_COSTS = [
+    *((*shape, "sqeuclidean") for shape in SHAPES),
+    ("tiled", 1.0, 1, 700, 16, 2, "euclidean"),
+    ("tiled", 1.0, 1, 200, 24, 12, "cityblock"),
+    ("tiled", 1.0, 1, 420, 24, 20, "euclidean"),
+    ("tiled", 1.0, 1, 200, 24, 20, "huber"),
 ]
 
 
@@ -44,11 +51,11 @@ def main():
     gpu = EmulatedGPU(sys.argv[1])
     check_watching(gpu)
     with gpu.behind_the_package(False):
-        for name, gamma, batch, n, m, dim in SHAPES:
+        for name, gamma, batch, n, m, dim, cost in WITH_COSTS:
             x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
             for seed in range(3):
                 gpu.set_order(seed, 4, True)
-                run(KernelCase("cpu", name), x, y, gamma)
+                run(KernelCase("cpu", name), x, y, gamma, cost=cost)
     with gpu.behind_the_package(True):
         for n, m, dim in ((300, 40, 1), (1100, 24, 2)):  # several strips at a time, and more than a block has warps
             x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()

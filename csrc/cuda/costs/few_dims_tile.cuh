@@ -9,7 +9,7 @@
 namespace softdtw {
 
 // Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time. CostType: of core/cost_types.h.
-template <class S, int kGroups, bool kFours = true, class CostType = SqEuclidean<DeviceMath<float>>>
+template <class S, int kGroups, bool kFours, class CostType>
 class FewTile {
   float4 rows[S::kRows][kGroups];
   float costs[S::kRows][S::kSteps];

@@ -16,6 +16,11 @@ using Squared = SqEuclidean<DeviceMath<float>>;
 // Whether a cost, of a type of core/cost_types.h, follows from |x - y|^2, and with many dimensions from products of matrices.
 template <class CostType>
 constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, Squared>;
+constexpr int kMatrixDims = 16;  // below so many dimensions differences are cheaper
+template <class CostType>
+__host__ __device__ __forceinline__ bool has_products(int64_t dim) {
+  return kIsOfSquares<CostType> && dim >= kMatrixDims;
+}
 
 // Where a strip and its columns lie in the series.
 struct StripOfSeries {

@@ -162,10 +162,10 @@ class RowGradients : public StripGradient<kFew, CostType> {
 #pragma unroll
         for (int r = 0; r < kTileRows; r += 4) {
           const float4 e = Base::pipeline.four_rows(tile * kTileRows + r, pipeline_column + c);
-          sums[r] = fmaf(fabsf(e.x), CostType::slope(other - own[r]), sums[r]);
-          sums[r + 1] = fmaf(fabsf(e.y), CostType::slope(other - own[r + 1]), sums[r + 1]);
-          sums[r + 2] = fmaf(fabsf(e.z), CostType::slope(other - own[r + 2]), sums[r + 2]);
-          sums[r + 3] = fmaf(fabsf(e.w), CostType::slope(other - own[r + 3]), sums[r + 3]);
+          sums[r] = add_slope<CostType>(fabsf(e.x), other - own[r], sums[r]);
+          sums[r + 1] = add_slope<CostType>(fabsf(e.y), other - own[r + 1], sums[r + 1]);
+          sums[r + 2] = add_slope<CostType>(fabsf(e.z), other - own[r + 2], sums[r + 2]);
+          sums[r + 3] = add_slope<CostType>(fabsf(e.w), other - own[r + 3], sums[r + 3]);
         }
       }
       __syncwarp();  // products are added by other lanes
@@ -230,14 +230,19 @@ class RowSlopes : public StripGradient<true, CostType> {
     const int first = strip.first_column + batch * kBatchColumns,
               pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
 #pragma unroll 1
-    for (int c = 0; c < kBatchColumns; ++c) {
-      const auto e = pipeline.two_rows(threadIdx.x * S::kRows, pipeline_column + c);
-      if (!__any_sync(kAllLanes, fmaxf(e.x, e.y) >= kNegligible)) continue;
-      float4 column[kGroups];
+    for (int c = 0; c < kBatchColumns; c += 2) {
+      const auto e0 = pipeline.two_rows(threadIdx.x * S::kRows, pipeline_column + c),
+                 e1 = pipeline.two_rows(threadIdx.x * S::kRows, pipeline_column + c + 1);
+      if (!__any_sync(kAllLanes, fmaxf(fmaxf(e0.x, e0.y), fmaxf(e1.x, e1.y)) >= kNegligible)) continue;
+      float4 columns[2][kGroups];
 #pragma unroll
-      for (int i = 0; i < kGroups; ++i) column[i] = load_four<kFours>(y.at(first + c), 4 * i, x.dim);
-      add_slopes<CostType>(e.x, x.dim, own[0], column, sums[0]);
-      add_slopes<CostType>(e.y, x.dim, own[1], column, sums[1]);
+      for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) columns[j][i] = load_four<kFours>(y.at(first + c + j), 4 * i, x.dim);
+      add_slopes<CostType>(e0.x, x.dim, own[0], columns[0], sums[0]);
+      add_slopes<CostType>(e0.y, x.dim, own[1], columns[0], sums[1]);
+      add_slopes<CostType>(e1.x, x.dim, own[0], columns[1], sums[0]);
+      add_slopes<CostType>(e1.y, x.dim, own[1], columns[1], sums[1]);
     }
   }
   __device__ __forceinline__ void finish() {

@@ -90,11 +90,11 @@ inline bool has_table_of_gradients(const Call& call) {
          call.dim >= (call.batch * call.n * call.m <= kSmallTables ? kDimsOfSmallTables : kDims);
 }
 
-// Squared Euclidean costs of few dimensions in float32, from vectors that lanes hold: up to so many dimensions, by rows a lane,
+// Costs of few dimensions in float32, from vectors that lanes hold: up to so many dimensions, by rows a lane,
 // where no more than one number of four is padding.
 constexpr int held_dims(int rows) { return rows == 2 ? 8 : 4; }
 inline bool reads_vectors(const Call& call, int rows) {
-  return call.is_multivariate() && call.cost == Cost::kSqEuclidean && call.dim <= held_dims(rows) && (call.dim % 4 == 0 || call.dim % 4 == 3);
+  return call.is_multivariate() && call.dim <= held_dims(rows) && (call.dim % 4 == 0 || call.dim % 4 == 3);
 }
 
 // Whether vectors can be read four numbers at a time.

@@ -122,7 +122,7 @@ Kernel fastest_kernel(const Call& call, const Device& device) {
 int fastest_rows(Kernel kernel, const Call& call, const Device& device) {
   if (call.is_float64) return 2;
   if (kernel == Kernel::kStencil) {
-    if (call.cost == Cost::kSqEuclidean && call.dim > 1) return rows_of_vectors(call, device);
+    if (call.is_multivariate()) return rows_of_vectors(call, device);
     // A tile of costs takes registers.
     if (call.cost == Cost::kMatrix || (!call.keeps && call.cost != Cost::kSqEuclidean)) return 2;
     const bool at_once = strips_of(call.n, 2) <= kStencilWarps && !are_at_least(call.batch, kFewPairs, device);

@@ -131,8 +131,8 @@ cudaError_t with_multivariate_kernel(const Problem<float>& problem, Launch&& lau
 }
 
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
-// `bytes`: of what a block's `strips` share, beside which rows are held where products of many dimensions make the costs. The
-// kernel's last argument says how many.
+// `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
+// many.
 template <class CostType, class Kernel, class... Arguments>
 cudaError_t launch_multivariate(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
@@ -146,9 +146,9 @@ cudaError_t launch_multivariate(
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
   const int64_t declared_bytes = static_cast<int64_t>(attributes.sharedSizeBytes);
   int held_blocks = 0;
-  if (kIsOfSquares<CostType> && dim > kFewDims) {
+  if (dim > kFewDims) {
     const int64_t most_bytes = std::min<int64_t>(all_bytes / resident - kReservedBytes, block_bytes);
-    held_blocks = HeldRows::blocks_of(dim, most_bytes - declared_bytes - bytes, strips);
+    held_blocks = HeldRows::blocks_of(dim, has_products<CostType>(dim), most_bytes - declared_bytes - bytes, strips);
     bytes += strips * held_blocks * HeldRows::kBlockBytes;
   }
   const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
