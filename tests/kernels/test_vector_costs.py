@@ -94,7 +94,7 @@ def expected_long_pair(dim, cost):
         "huber": lambda u: torch.where(u.abs() <= 1, u.square() / 2, u.abs() - 0.5).sum(-1),
     }[cost]
     leaf = differences.clone().requires_grad_()
-    value = soft_dtw_from_cost(costs(leaf))
+    value = soft_dtw_from_cost(costs(leaf), 1.0)
     (slopes,) = torch.autograd.grad(value.sum(), leaf)
     bound = 4e-4 * np.ones(1)
     return x, y, (*map(numpy64, (value, slopes.sum(2), -slopes.sum(1))), bound)

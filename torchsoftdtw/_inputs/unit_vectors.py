@@ -46,12 +46,11 @@ class UnitVectors(torch.autograd.Function):
         dim = series.shape[2]
         more = 2 + (-(dim + 2) % 4 if series.is_cuda else 0)
         norm = torch.linalg.vector_norm(series, dim=2, keepdim=True, dtype=torch.float64)
-        zero = norm == 0
-        norm.masked_fill_(zero, math.inf)
         unit = series.new_empty((*series.shape[:2], dim + more))
-        torch.div(series, norm, out=unit[..., :dim])
         unit[..., dim:] = 0
-        unit[..., dim + zero_flag] = zero.squeeze(2)
+        torch.eq(norm, 0, out=unit[..., dim + zero_flag].unsqueeze(2))
+        norm = torch.threshold_(norm, 0, math.inf)  # so that zero vectors stay what they are, and have no gradient
+        torch.div(series, norm, out=unit[..., :dim])
         ctx.zero_flag = zero_flag
         ctx.save_for_backward(series, norm, unit)
         return unit

@@ -2,20 +2,16 @@
 // (multivariate_gradient.cuh).
 #pragma once
 
-#include "core/cost.h"
 #include "cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/blocks.h"
 
 namespace softdtw {
 
 constexpr int kTileRows = HeldRows::kTileRows, kTiles = HeldRows::kTiles;
 
-using Squared = SqEuclidean<DeviceMath<float>>;
-// Whether a cost, of a type of core/cost_types.h, follows from |x - y|^2, and with many dimensions from products of matrices.
-template <class CostType>
-constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, Squared>;
 constexpr int kMatrixDims = 16;  // below so many dimensions differences are cheaper
 template <class CostType>
 __host__ __device__ __forceinline__ bool has_products(int64_t dim) {

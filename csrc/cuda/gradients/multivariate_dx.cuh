@@ -162,10 +162,10 @@ class RowGradients : public StripGradient<kFew, CostType> {
 #pragma unroll
         for (int r = 0; r < kTileRows; r += 4) {
           const float4 e = Base::pipeline.four_rows(tile * kTileRows + r, pipeline_column + c);
-          sums[r] = add_slope<CostType>(fabsf(e.x), other - own[r], sums[r]);
-          sums[r + 1] = add_slope<CostType>(fabsf(e.y), other - own[r + 1], sums[r + 1]);
-          sums[r + 2] = add_slope<CostType>(fabsf(e.z), other - own[r + 2], sums[r + 2]);
-          sums[r + 3] = add_slope<CostType>(fabsf(e.w), other - own[r + 3], sums[r + 3]);
+          sums[r] = CostType::add_slope(fabsf(e.x), other - own[r], sums[r]);
+          sums[r + 1] = CostType::add_slope(fabsf(e.y), other - own[r + 1], sums[r + 1]);
+          sums[r + 2] = CostType::add_slope(fabsf(e.z), other - own[r + 2], sums[r + 2]);
+          sums[r + 3] = CostType::add_slope(fabsf(e.w), other - own[r + 3], sums[r + 3]);
         }
       }
       __syncwarp();  // products are added by other lanes

@@ -213,10 +213,10 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
 #pragma unroll
           for (int i = 0; i < kAtOnce; ++i) {
             const float4 e = pipeline.four_rows(row + r, pipeline_column + c + i);
-            sums[i] = add_slope<CostType>(fabsf(e.x), own[i] - others[r], sums[i]);
-            sums[i] = add_slope<CostType>(fabsf(e.y), own[i] - others[r + 1], sums[i]);
-            sums[i] = add_slope<CostType>(fabsf(e.z), own[i] - others[r + 2], sums[i]);
-            sums[i] = add_slope<CostType>(fabsf(e.w), own[i] - others[r + 3], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.x), own[i] - others[r], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.y), own[i] - others[r + 1], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.z), own[i] - others[r + 2], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.w), own[i] - others[r + 3], sums[i]);
           }
       }
 #pragma unroll

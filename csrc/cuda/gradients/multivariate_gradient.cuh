@@ -91,23 +91,6 @@ struct StripGradient : StripOfSeries {
   }
 };
 
-// sum += weight slope(u), of a weight that is not negative; and e / finish(sum), 0 where that is 0. Costs whose types (core/cost_types.h)
-// would take longer have their own.
-template <class CostType>
-__device__ __forceinline__ float add_slope(float weight, float u, float sum) {
-  if constexpr (std::is_same_v<CostType, Cityblock<DeviceMath<float>>>)
-    return u != 0 ? sum + copysignf(weight, u) : sum;
-  else
-    return fmaf(weight, CostType::slope(u), sum);
-}
-template <class CostType>
-__device__ __forceinline__ float over_cost_of(float e, float sum) {
-  if constexpr (std::is_same_v<CostType, Euclidean<DeviceMath<float>>>)
-    return sum > 0 ? e * rsqrtf(sum) : 0.0f;
-  else
-    return over_cost<DeviceMath<float>>(e, CostType::finish(sum));
-}
-
 // sums += E dC/dx / kFactor of a cell, of few dimensions.
 template <class CostType>
 __device__ __forceinline__ void add_slopes(
@@ -120,14 +103,14 @@ __device__ __forceinline__ void add_slopes(
     differences[i] = x[i] - y[i];
     if (CostType::kOverCost) shares = add_shares<CostType>(differences[i], shares);
   }
-  const float weight = CostType::kOverCost ? over_cost_of<CostType>(e, shares) : e;
+  const float weight = CostType::over(e, shares);
 #pragma unroll
   for (int i = 0; i < kFewDims / 4; ++i) {
     if (4 * i >= dim) continue;
-    sums[i].x = add_slope<CostType>(weight, differences[i].x, sums[i].x);
-    sums[i].y = add_slope<CostType>(weight, differences[i].y, sums[i].y);
-    sums[i].z = add_slope<CostType>(weight, differences[i].z, sums[i].z);
-    sums[i].w = add_slope<CostType>(weight, differences[i].w, sums[i].w);
+    sums[i].x = CostType::add_slope(weight, differences[i].x, sums[i].x);
+    sums[i].y = CostType::add_slope(weight, differences[i].y, sums[i].y);
+    sums[i].z = CostType::add_slope(weight, differences[i].z, sums[i].z);
+    sums[i].w = CostType::add_slope(weight, differences[i].w, sums[i].w);
   }
 }
 

@@ -3,13 +3,9 @@
 
 namespace softdtw {
 
-using OfVectors = Costs<DeviceMath<float>>;
-using OfEuclidean = Euclidean<DeviceMath<float>>;
-using OfCityblock = Cityblock<DeviceMath<float>>;
-using OfHuber = Huber<DeviceMath<float>>;
-SOFTDTW_VECTOR_KERNELS(extern, OfEuclidean)
-SOFTDTW_VECTOR_KERNELS(extern, OfCityblock)
-SOFTDTW_VECTOR_KERNELS(extern, OfHuber)
+SOFTDTW_VECTOR_KERNELS(extern, EuclideanVectors)
+SOFTDTW_VECTOR_KERNELS(extern, CityblockVectors)
+SOFTDTW_VECTOR_KERNELS(extern, HuberVectors)
 
 namespace {
 
@@ -19,7 +15,7 @@ int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return with_cost<OfVectors>(problem.cost, [&](auto type) {
+  return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     return forward_of_vectors<decltype(type)>(problem, value, saved, scratch, stream);
   });
 }
@@ -27,7 +23,7 @@ cudaError_t forward(
 cudaError_t backward(
     const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
-  return with_cost<OfVectors>(problem.cost, [&](auto type) {
+  return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     return backward_of_vectors<decltype(type)>(problem, gradient, saved, scratch, stream);
   });
 }

@@ -211,10 +211,10 @@ cudaError_t backward_of_vectors(
   return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
-#define SOFTDTW_VECTOR_KERNELS(prefix, CostType)                                                  \
-  prefix template cudaError_t forward_of_vectors<CostType>(                                       \
-      const Problem<float>&, float*, void*, Scratch&, cudaStream_t);                              \
-  prefix template cudaError_t backward_of_vectors<CostType>(                                      \
+#define SOFTDTW_VECTOR_KERNELS(prefix, Type)                         \
+  prefix template cudaError_t forward_of_vectors<VectorCost<Type>>(  \
+      const Problem<float>&, float*, void*, Scratch&, cudaStream_t); \
+  prefix template cudaError_t backward_of_vectors<VectorCost<Type>>( \
       const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
 
 }  // namespace softdtw

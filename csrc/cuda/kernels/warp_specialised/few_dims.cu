@@ -1,15 +1,14 @@
 // Few pairs of float32 series of few dimensions: forward by the warps of warp_specialised.cuh, which needs fewer instructions a cell
 // than warps that hand costs over. What is saved is multivariate's, and so is backward.
 #include "cuda/costs/few_dims_tile.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/face.h"
 #include "warp_specialised.cuh"
 
 namespace softdtw {
 namespace {
 
-using OfVectors = Costs<DeviceMath<float>>;
-
-// Tiles of a cost (core/cost_types.h), of vectors of up to 4 kGroups numbers.
+// Tiles of a cost (vector_cost.cuh), of vectors of up to 4 kGroups numbers.
 template <class CostType, int kGroups, bool kFours>
 struct TilesOf {
   template <class S>
@@ -26,10 +25,10 @@ cudaError_t launch(const Problem<float>& problem, int rows, float* value, void* 
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return with_cost<OfVectors>(problem.cost, [&](auto type) {
+  return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     using CostType = decltype(type);
     // A vector is read once for all lanes, so reading it by fours gains little: what is compiled for it is for one cost alone.
-    if constexpr (std::is_same_v<CostType, SqEuclidean<DeviceMath<float>>>)
+    if constexpr (std::is_same_v<CostType, Squared>)
       if (reads_fours(problem)) return launch<CostType, true>(problem, plan.forward_rows, value, saved, scratch, stream);
     return launch<CostType, false>(problem, plan.forward_rows, value, saved, scratch, stream);
   });

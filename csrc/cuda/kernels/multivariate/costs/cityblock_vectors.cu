@@ -3,7 +3,6 @@
 
 namespace softdtw {
 
-using CostType = Cityblock<DeviceMath<float>>;
-SOFTDTW_VECTOR_KERNELS(, CostType)
+SOFTDTW_VECTOR_KERNELS(, CityblockVectors)
 
 }  // namespace softdtw

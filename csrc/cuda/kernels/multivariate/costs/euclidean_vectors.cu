@@ -3,7 +3,6 @@
 
 namespace softdtw {
 
-using CostType = Euclidean<DeviceMath<float>>;
-SOFTDTW_VECTOR_KERNELS(, CostType)
+SOFTDTW_VECTOR_KERNELS(, EuclideanVectors)
 
 }  // namespace softdtw

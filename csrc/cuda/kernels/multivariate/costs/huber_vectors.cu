@@ -3,7 +3,6 @@
 
 namespace softdtw {
 
-using CostType = Huber<DeviceMath<float>>;
-SOFTDTW_VECTOR_KERNELS(, CostType)
+SOFTDTW_VECTOR_KERNELS(, HuberVectors)
 
 }  // namespace softdtw
