@@ -142,7 +142,7 @@ def test_one_series_gradient_alone_and_again(wanted, dim, cost):
     for first, second in zip(both, run(kernel, x, y, cost=cost), strict=True):
         np.testing.assert_array_equal(first, second)
     leaf = (x if wanted == "x" else y).clone().requires_grad_()
-    value = soft_dtw(*((leaf, y) if wanted == "x" else (x, leaf)), cost=cost, kernel=kernel.name)
+    value = soft_dtw(*((leaf, y) if wanted == "x" else (x, leaf)), 1.0, cost=cost, kernel=kernel.name)
     (gradient,) = torch.autograd.grad(value.sum(), leaf)
     np.testing.assert_array_equal(numpy64(gradient), both[1 if wanted == "x" else 2])
 

@@ -52,15 +52,15 @@ const ByDims kOfGradients = {
     {3,
      {{64, {kTwoRounds}},
       {128, {kThreeRounds}},
-      {256, {320, kThreeRounds, 530}},
+      {256, {320, kThreeRounds, 1060}},
       {384, {300}},
       {1024, {300, kThreeRounds, 510}},
       {kAny, {330, kThreeRounds, 460}}}},
-    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {kAny, {660}}}},
+    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {256, {2500}}, {kLong, {1000}}, {kAny, {660}}}},
     {5, {{64, {400}}, {128, {640}}, {kAny, {1150}}}},
     {7, {{128, {800}}, {256, {1480}}, {kLong, {1400}}, {kAny, {1536}}}},
-    {8, {{64, {800}}, {128, {1100}}, {256, {2300}}, {kAny, {1850}}}},
-    {kStencilMultivariateDims - 1, {{128, {800}}, {256, {1380}}, {kLong, {1024}}, {kAny, {1536}}}},
+    {8, {{64, {800}}, {128, {1100}}, {256, {6000}}, {kLong, {2500}}, {kAny, {1850}}}},
+    {kStencilMultivariateDims - 1, {{128, {900}}, {256, {3000}}, {kLong, {1024}}, {kAny, {1536}}}},
     {kAny, kManyDims},
 };
 // And without:
@@ -70,8 +70,10 @@ const ByDims kOfValues = {
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
 ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
-  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kLong, {55 * dim - 290}}, {kAny, {13 * dim + 85}}};
+  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kAny, {500}}};
 }
+// Euclidean costs with gradients, of nine to fifteen dimensions: all of them from differences, where E counts in many cells.
+const ByLength kOfEuclidean = {{128, {kThreeRounds}}, {256, {1000}}, {kLong, {800}}, {kAny, {kThreeRounds}}};
 // Other costs of one dimension, and ready-made ones:
 const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}};
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
@@ -86,7 +88,8 @@ Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
-  if (call.keeps) return find(kOfGradients, dim, call.n);
+  const bool is_slow = call.cost == Cost::kEuclidean && dim > kFewDims && dim < kStencilMultivariateDims;
+  if (call.keeps) return is_slow ? find(kOfEuclidean, call.n) : find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
   return find(kOfValues, dim, call.n);
 }
