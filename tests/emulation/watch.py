@@ -8,8 +8,8 @@ from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import WRONG
 from torchsoftdtw._kernels import ops
 
-# Kernel, gamma, batch, n, m, dim, cost: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
-# first of the two engines of short pairs.
+# Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
+# first of the two engines of short pairs. Below also the cost.
 SHAPES = [
     *(("stencil", gamma, 5, 60, 50, 1) for gamma in (1.0, 0.01)),
     *(("tiled", gamma, 3, 60, 50, 1) for gamma in (1.0, 0.01)),

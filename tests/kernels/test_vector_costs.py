@@ -1,7 +1,7 @@
 """Costs of several dimensions in float32 by warps beside the sweeps: each cost, with few dimensions and with many.
 
-With many dimensions euclidean costs are products of matrices, which cancel where x is near y, and so are their gradients, of E
-divided by costs: the cases are those of test_many_dims. The bounds are those of test_accuracy.
+With many dimensions euclidean costs are products of matrices, which cancel where x is near y, and so are their gradients,
+of E divided by costs: the cases are those of test_many_dims. The bounds are those of test_accuracy.
 """
 
 from functools import cache

@@ -38,7 +38,7 @@ def _by_steps(series, zero_flag):
 class UnitVectors(torch.autograd.Function):
     """The same of float32 in few kernels, which for short problems take longer than soft-DTW does.
 
-    Squares of float32 have room in float64. On CUDA vectors end with zeros, so that they can be read four numbers at a time.
+    Squares of float32 have room in float64. On CUDA zeros follow, so that vectors can be read four numbers at a time.
     """
 
     @staticmethod

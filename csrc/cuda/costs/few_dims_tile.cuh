@@ -8,7 +8,7 @@
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time. CostType: of vector_cost.cuh, or of core/cost_types.h.
+// Of vectors of up to four times kGroups numbers, with a cost of vector_cost.cuh. kFours: which can be read four at a time.
 template <class S, int kGroups, bool kFours, class CostType>
 class FewTile {
   float4 rows[S::kRows][kGroups];

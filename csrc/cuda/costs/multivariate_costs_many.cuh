@@ -1,7 +1,8 @@
-// Costs of a strip with many dimensions. Squared Euclidean and what follows from it: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin
-// near both: the strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the
-// block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims, and of other costs: from differences
-// throughout, as with few dimensions: a lane has two rows, which stand in shared memory, and all lanes read the same columns.
+// Costs of a strip with many dimensions. Squared Euclidean ones and what follows from them: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a
+// matrix product, of series moved by an origin near both: the strip's middle row. That cancels where x is near y, so wherever the result
+// is below a share of |x|^2 + |y|^2 the block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims, and of
+// other costs: from differences throughout, as with few dimensions: a lane has two rows, which stand in shared memory, and all lanes read
+// the same columns.
 //
 // Lanes to work: the strip's warps take batches of columns in turn, and a batch is four blocks of 16 rows, for all of which its columns
 // are split into factors once. Those of the rows are the same in every batch: they stand in shared memory, as many dimensions as fit

@@ -223,8 +223,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
       for (int i = 0; i < kAtOnce; ++i) {
         const int column = first + c + i;
         sums[i] += __shfl_xor_sync(kAllLanes, sums[i], kDims);
-        if (inside && half == 0 && column < y.count)
-          dy.data[column * dy.row_stride + d] = fmaf(scale, sums[i], before[i]);
+        if (inside && half == 0 && column < y.count) dy.data[column * dy.row_stride + d] = fmaf(scale, sums[i], before[i]);
       }
     }
     __syncwarp();
@@ -265,8 +264,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
     for (int i = 0; i < kGroups; ++i) {
       const float own_sums[4] = {sums[i].x, sums[i].y, sums[i].z, sums[i].w};
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-        totals[i][j] = own_sums[j] + __shfl_xor_sync(kAllLanes, own_sums[j], kBatchColumns);
+      for (int j = 0; j < 4; ++j) totals[i][j] = own_sums[j] + __shfl_xor_sync(kAllLanes, own_sums[j], kBatchColumns);
     }
 #pragma unroll
     for (int j = 0; j < 4; ++j)

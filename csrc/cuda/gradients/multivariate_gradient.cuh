@@ -29,7 +29,9 @@ struct StripGradient : StripOfSeries {
   __device__ StripGradient(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
       int64_t pair, Pipeline& pipeline_)
-      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), scale(CostType::kFactor * gradient.arriving(pair)) {}
+      : StripOfSeries(problem, extent, strip_, pair),
+        pipeline(pipeline_),
+        scale(CostType::kFactor * gradient.arriving(pair)) {}
 
   // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
   // Returns whether the tile matters.

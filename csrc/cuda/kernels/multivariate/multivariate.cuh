@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   View<float> dy = gradient.y;
   const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
   if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
-  add_all(ColumnGradients<kFew, kFours, CostType>(
-      problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
+  add_all(
+      ColumnGradients<kFew, kFours, CostType>(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
 }
 
 // dy and the strips' other table of it, both without gaps, as new_series_gradient() makes them.

@@ -16,7 +16,8 @@ struct TilesOf {
 };
 
 template <class CostType, bool kFours>
-cudaError_t launch(const Problem<float>& problem, int rows, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+cudaError_t launch(
+    const Problem<float>& problem, int rows, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   return problem.dim <= 4 ? launch_warp_specialised_forward<TilesOf<CostType, 1, kFours>::template Tile>(
                                 rows, problem, value, saved, scratch, stream)
                           : launch_warp_specialised_forward<TilesOf<CostType, 2, kFours>::template Tile>(
