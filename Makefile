@@ -58,10 +58,11 @@ bench: build
 	$(RUN) benchmarks/bench_kernels.py $(ARGS)
 	$(RUN) benchmarks/bench_libraries.py $(ARGS)
 
-# Warnings are errors. The docstrings' examples run here, those of the pages in tests/api/test_docs.py.
+# Warnings are errors. Here run the examples, which become tutorials, and the docstrings' snippets; those of the pages run in
+# tests/api/test_docs.py. An example that has not changed since the last time is not run again.
 docs: build $(if $(VENV),$(VENV)/docs.stamp)
 	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs
-	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -b doctest docs build/doctest
+	$(RUN) -m sphinx -q -W --keep-going -d build/doctrees -D plot_gallery=0 -b doctest docs build/doctest
 
 dist: build
 	$(RUN) -m build --no-isolation
@@ -93,4 +94,4 @@ format: $(if $(VENV),$(VENV)/package.stamp)
 	$(BIN)clang-format -i $(SOURCES)
 
 clean:
-	rm -rf build dist *.egg-info torchsoftdtw/*.so .venv
+	rm -rf build dist docs/tutorials docs/sg_execution_times.rst *.egg-info torchsoftdtw/*.so .venv

@@ -47,6 +47,9 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "select_kernel(str kernel, int batch, int n, int m, int dim, bool is_float64, str cost, bool has_band, "
       "bool has_penalty, bool is_ragged, bool gradient, int capability, int processors, int shared_memory, "
       "int float64_ratio, int bandwidth=-1) -> (str name, int rows_per_thread)");
+  // Which number format has taken each pair, by what forward saved on CUDA for stencil/linear_domain, integer_log2 or banded: (4 B,)
+  // bytes, a PairStatus each (cuda/numbers/pair_status.cuh). To look into, not to compute with.
+  m.def("pair_statuses(Tensor saved, int batch) -> Tensor");
   m.def("device_properties(int device) -> (int capability, int processors, int shared_memory, int float64_ratio)");
 
   // Hard DTW. `spans` (B, N, 2) int32: the first and the last column that the best path meets in each row, or nothing

@@ -1,18 +1,18 @@
-"""Cluster real series by k-means under DTW, soft-DTW or its divergence, beside Euclidean k-means.
+"""Cluster series: k-means
+=======================
 
-The classes are not shown to it; the adjusted Rand index says how well the clusters agree with them: 1 where they are the
+Cluster real series by k-means under DTW, soft-DTW or its divergence, and by Euclidean k-means.
+
+The clusters are found without the classes. The adjusted Rand index says how well they agree with them: 1 where they are the
 same, 0 where they agree by chance. Series of one class that run early or late stay together under DTW, and the average of a
 cluster keeps their shape.
 """
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 import real_series
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
@@ -20,6 +20,11 @@ from sklearn.metrics import adjusted_rand_score
 from torchsoftdtw.estimators import SoftDTWKMeans
 
 CLASSES = plt.get_cmap("tab10").colors
+
+# %%
+# The clusters
+# ------------
+# An estimator in the conventions of scikit-learn, once for each distance.
 
 
 def fit_all(series, count, options):
@@ -34,6 +39,11 @@ def fit_all(series, count, options):
         found[name] = model.labels_.cpu().numpy(), model.cluster_centers_[..., 0].cpu().numpy()
         print(f"{name}: {model.n_iter_} rounds in the best of {options.starts} starts, {time.perf_counter() - start:.0f} s")
     return found
+
+
+# %%
+# The picture
+# -----------
 
 
 def in_order_of_classes(labels, centers, truth):
@@ -54,15 +64,19 @@ def draw(series, truth, found, scores, title, path):
                 axis.plot(series[index, :, 0], color=CLASSES[truth[index] % 10], lw=0.6, alpha=0.4)
             axis.plot(centers[cluster], color="black", lw=1.9)
             axis.set_title(f"{(labels == cluster).sum()} series", fontsize=8.5, color="0.3")
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.set_xlim(0, series.shape[1] - 1)
+            pictures.frame(axis, 0, series.shape[1] - 1)
+            axis.label_outer()
         line[0].set_ylabel(f"{name}\nadj. Rand index {scores[name]:.2f}", fontsize=9.5)
-    figure.suptitle(title, fontsize=12)
-    figure.savefig(path, dpi=110)
+    pictures.save(figure, title, path)
+
+
+# %%
+# All of it
+# ---------
 
 
 def parse_arguments():
-    parser = real_series.parser_of(__doc__, dataset="trace", output="clusters.png")
+    parser = real_series.parser_of(__doc__, "clusters.png", dataset="trace")
     parser.add_argument("--distances", choices=("dtw", "soft_dtw", "divergence"), nargs="+", default=["dtw", "soft_dtw"])
     parser.add_argument("--gamma", type=float, default=0.1, help="smoothing of soft_dtw and divergence")
     parser.add_argument("--starts", type=int, default=3, help="starts from other seeds; the best is kept")

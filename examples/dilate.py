@@ -1,27 +1,33 @@
-"""Forecast real series with DILATE (Le Guen & Thome, NeurIPS 2019): a loss of shape and timing, beside soft-DTW and MSE.
+"""Shape and timing: DILATE
+========================
 
-Shape is soft-DTW. Timing is <E, Omega>, with E soft-DTW's alignment and Omega[i, j] = (i - j)^2 / N^2: how far off the
-diagonal the alignment runs. Its gradient needs the derivative of E, a product with soft-DTW's Hessian, which is a kernel
-here and runs for the whole batch at once, on the CPU or a GPU. The authors' code computes it on the CPU, sample by sample,
-in loops that numba compiles; such loops are timed beside the kernels, once both are seen to agree.
+Forecast heartbeats with DILATE (Le Guen & Thome, NeurIPS 2019), a loss of shape and timing, with soft-DTW and with MSE.
+
+The forecasts are those of :doc:`train_forecaster`. Soft-DTW alone keeps the beat but does not care when it comes. DILATE
+adds a term on timing, and keeps both.
+
+Shape is soft-DTW. Timing is <E, Omega>, where E is soft-DTW's alignment and Omega[i, j] = (i - j)^2 / N^2 says how far a
+pair of steps is off the diagonal. The gradient of timing needs the derivative of E, a product with the Hessian of soft-DTW.
+Here it is a kernel that runs for the whole batch at once, on the CPU or a GPU. The authors' code computes it on the CPU,
+sample by sample, in loops that numba compiles. Such loops are timed for comparison, after a check that both agree.
 """
 
 import time
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import numba
 import numpy as np
 import torch
 from torch import nn
-from train_forecaster import COLOURS, MSE, SOFT_DTW, as_arrays, draw, dtw, load_halves, parser_of, train
+from train_forecaster import COLOURS, MSE, SOFT_DTW, compare, draw, measure, parser_of, table
 
 import torchsoftdtw
 
 DILATE = "DILATE"
 COLOURS[DILATE] = "#6a994e"
+
+# %%
+# The loss
+# --------
 
 
 def off_diagonal(length, like):
@@ -41,6 +47,12 @@ class Dilate(nn.Module):
         value, alignment = torchsoftdtw.soft_dtw_alignment(forecast, truth, self.gamma)
         timing = (alignment * off_diagonal(truth.shape[1], alignment)).sum((1, 2))
         return (self.shape * value + (1 - self.shape) * timing).mean()
+
+
+# %%
+# The same by loops
+# -----------------
+# This is what the kernels save: the recursions of value, alignment and Hessian, written out for one sample.
 
 
 @numba.njit(cache=False)
@@ -138,6 +150,11 @@ def dilate_by_loops(loss, forecast, truth):
     return (loss.shape * value + (1 - loss.shape) * timing).mean()
 
 
+# %%
+# Speed and timing
+# ----------------
+
+
 def compare_speed(loss, forecast, truth, repetitions):
     """Milliseconds of one loss with its gradient, (kernels, loops), after a check that both give the same gradient."""
     forecast = forecast.detach().requires_grad_()
@@ -162,53 +179,41 @@ def compare_speed(loss, forecast, truth, repetitions):
     return times
 
 
-def measure(forecast, truth):
-    """Means over the series of DTW, of the timing error (steps off the diagonal along the best path, root mean square)
-    and of MSE."""
-    length = truth.shape[1]
-    _, alignment = torchsoftdtw.soft_dtw_alignment(forecast.double(), truth.double(), 1e-4)
-    offsets = (alignment * off_diagonal(length, alignment)).sum((1, 2)) / alignment.sum((1, 2))
-    return (
-        dtw(*as_arrays(forecast, truth)).mean(),
-        (length * offsets.sqrt()).mean().item(),
-        nn.functional.mse_loss(forecast, truth).item(),
-    )
+def measure_timing(forecast, truth):
+    """As `measure`, and how far off the diagonal the best path runs, in steps: the root of the mean square."""
+    alignment = torchsoftdtw.soft_dtw_alignment(forecast.double(), truth.double(), gamma=1e-4).alignment
+    offsets = (alignment * off_diagonal(truth.shape[1], alignment)).sum((1, 2)) / alignment.sum((1, 2))
+    return {**measure(forecast, truth), "steps off": truth.shape[1] * offsets.sqrt().mean().item()}
 
 
-def table(measures):
-    best = [min(row[column] for row in measures.values()) for column in range(3)]
-    lines = [f"{'trained with':<14}{'DTW':>11}{'timing/steps':>15}{'MSE':>11}"]
-    for name, row in measures.items():
-        cells = [f"{value:.3f}{'*' if value == best[column] else ' '}" for column, value in enumerate(row)]
-        lines.append(f"{name:<14}{cells[0]:>11}{cells[1]:>15}{cells[2]:>11}")
-    return "\n".join(lines)
+# %%
+# All of it
+# ---------
 
 
 def main():
-    parser = parser_of(__doc__, "gun_point", "dilate.png", gamma=0.01, epochs=60, batch=25)
-    parser.add_argument("--shape", type=float, default=0.5, help="the share of shape in DILATE, from 0 to 1")
+    parser = parser_of(__doc__, "dilate.png", epochs=100)
+    parser.add_argument("--shape", type=float, default=0.2, help="the share of shape in DILATE, from 0 to 1")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    history, future, test_history, test_future = load_halves(options)
 
     dilate = Dilate(options.gamma, options.shape)
     soft_dtw = torchsoftdtw.SoftDTW(gamma=options.gamma)
-    losses = {DILATE: dilate, SOFT_DTW: lambda x, y: soft_dtw(x, y) / y.shape[1], MSE: nn.functional.mse_loss}
-    start = time.perf_counter()
-    models = {name: train(name, loss, history, future, options) for name, loss in losses.items()}
-    with torch.no_grad():
-        forecasts = {name: model(test_history) for name, model in models.items()}
-    print(f"\nheld-out series, mean (* best), after {time.perf_counter() - start:.0f} s of training")
-    print(table({name: measure(forecast, test_future) for name, forecast in forecasts.items()}))
+    losses = {
+        MSE: nn.functional.mse_loss,
+        SOFT_DTW: lambda x, y: soft_dtw(x, y) / y.shape[1],
+        DILATE: lambda x, y: dilate(x, y) / y.shape[1],
+    }
+    history, future, forecasts = compare(losses, options)
+    print("\nmeans over the held-out series")
+    print(table({name: measure_timing(forecast, future) for name, forecast in forecasts.items()}))
 
-    batch = test_future[: options.batch]
+    batch = future[: options.batch]
     kernels, loops = compare_speed(dilate, batch + 0.3 * torch.randn_like(batch), batch, repetitions=10)
     size = f"{len(batch)} series of length {batch.shape[1]}"
     print(f"\nDILATE with its gradient, {size}, on {options.device} (CPU threads: {options.threads})")
     print(f"kernels, the whole batch    {kernels:8.2f} ms")
     print(f"numba, sample by sample     {loops:8.2f} ms    {loops / kernels:.1f} times as long")
-    title = f"{options.dataset}: the second half of held-out series, forecast from the first"
-    draw(test_history, test_future, forecasts, title, options.output)
+    draw(history, future, forecasts, "The next heartbeat, forecast from the last two", options.output)
     print(f"\nforecasts drawn in {options.output}")
 
 

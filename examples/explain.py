@@ -1,18 +1,17 @@
-"""Draw what soft-DTW does: match the events of two series, and fit events that come at uncertain times.
+"""What soft-DTW does
+==================
+
+Match the events of two series, and fit events that come at uncertain times.
 
 On the left, two series with the same two events at different times, and the best path of DTW between them. In the middle,
-the soft alignment: the share that every pair of steps has in soft-DTW. On the right, one prediction is fitted to eight such
-series, by the mean squared error and by soft-DTW, both from their mean. The squared error compares equal times, so it stays
-there: low and wide. Soft-DTW compares what is matched, so its fit keeps the events.
+the soft alignment: how much every pair of steps counts in soft-DTW. On the right, one prediction is fitted to eight such
+series, by the mean squared error (MSE) and by soft-DTW, both from their mean. MSE compares equal times, so the prediction
+stays there: low and wide. Soft-DTW compares what is matched, so its fit keeps the events.
 """
 
-import argparse
-
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
+import pictures
+import real_series
 import torch
 
 from torchsoftdtw import SoftDTW, dtw_path, plot, soft_dtw_alignment
@@ -21,6 +20,10 @@ STEPS = 100
 SEED = 4  # of when the events of the targets come
 BY_MSE, BY_SOFT_DTW, TARGET = "#7b5ea7", "#2b8a5a", "0.8"
 
+# %%
+# Series with two events
+# ----------------------
+
 
 def events(first, second):
     """A series (STEPS, 1) of a sharp beat and a slower wave behind it, around these two steps."""
@@ -28,6 +31,11 @@ def events(first, second):
     beat = 2 * torch.exp(-(((step - first) / 2.5) ** 2)) - 0.9 * torch.exp(-(((step - first - 6) / 3) ** 2))
     wave = 0.9 * torch.exp(-(((step - second) / 6) ** 2))
     return (beat + wave).unsqueeze(1)
+
+
+# %%
+# A fit
+# -----
 
 
 def fit(loss, targets, rounds):
@@ -39,6 +47,12 @@ def fit(loss, targets, rounds):
         loss(prediction.expand_as(targets), targets).backward()
         optimizer.step()
     return prediction.detach()
+
+
+# %%
+# The picture
+# -----------
+# `plot.pair` draws two series and what is matched, `plot.alignment` an alignment over the matrix of costs.
 
 
 def draw(x, y, gamma, targets, fits, path):
@@ -59,18 +73,20 @@ def draw(x, y, gamma, targets, fits, path):
         fitted.plot(target, color=TARGET, lw=1, label=None if number else "targets")
     for (label, series), colour in zip(fits.items(), (BY_MSE, BY_SOFT_DTW), strict=True):
         fitted.plot(series, color=colour, lw=2.6, label=label)
-    fitted.set_xlabel("step")
-    fitted.spines[["top", "right"]].set_visible(False)
+    pictures.frame(fitted, 0, STEPS - 1)
     fitted.legend(frameon=False, loc="upper right")
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=pictures.DPI)
+
+
+# %%
+# All of it
+# ---------
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = real_series.parser_of(__doc__, "operation.png", device="cpu")
     parser.add_argument("--gamma", type=float, default=0.1)
     parser.add_argument("--rounds", type=int, default=300, help="steps of the optimizer")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--output", default="operation.png")
     options = parser.parse_args()
 
     places = torch.rand(8, 2, generator=torch.Generator().manual_seed(SEED))

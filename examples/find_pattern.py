@@ -1,18 +1,19 @@
-"""Find a motion wherever it occurs in a long recording: each time at another speed, among others that look much like it.
+"""Find a pattern: subsequence matches
+===================================
 
-The recording is made of real series, one behind another in random order, each played faster or slower, with the hand at
-rest for a while in between. One series more, of the training part, is the query. `subsequence_matches` finds the ranges of
-the recording, of whatever length, that are nearest to it; hits are counted, since it is known where the motion is. Beside
-them are z-normalised windows of the query's own length, by DTW and, with a band of 0, by the Euclidean distance.
+Find a motion wherever it occurs in a long recording: each time at another speed, among other motions that look like it.
+
+The recording consists of real series, one after another in random order. Each is played faster or slower, and the hand
+rests between them. The query is another series, of the training part. ``subsequence_matches`` finds the ranges of the
+recording that are nearest to the query, whatever their length. The true places of the motion are known, so hits can be
+counted. For comparison, z-normalised windows of the query's own length are found by DTW and by the Euclidean distance,
+which is DTW with a band of 0.
 """
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
+import pictures
 import real_series
 import torch
 from torch.nn.functional import interpolate
@@ -22,6 +23,10 @@ from torchsoftdtw import plot
 
 HIT, MISS, QUERY = "#6a994e", "#d1495b", "#3c7dc4"
 OVERLAP = 0.5  # of a match and an occurrence, as a share of what either covers: from here on it is a hit
+
+# %%
+# The recording
+# -------------
 
 
 def record(series, wanted, generator):
@@ -46,6 +51,11 @@ def is_hit(start, end, occurrences):
     return any(share(*occurrence) >= OVERLAP for occurrence in occurrences)
 
 
+# %%
+# The picture
+# -----------
+
+
 def busiest(matches, length):
     """The first step of a part of so many steps that has the most matches."""
     return max(
@@ -62,8 +72,7 @@ def draw(query, recording, occurrences, matches, title, path, length=2500):
         axis.plot(shown, line[first : shown.stop].cpu(), color=colour, lw=0.9)
         for start, end in occurrences:
             axis.axvspan(start, end, color=QUERY, alpha=0.13, lw=0)
-        axis.set_xlim(shown.start, shown.stop)
-        axis.spines[["top", "right"]].set_visible(False)
+        pictures.frame(axis, shown.start, shown.stop)
     for start, end, value in zip(*(column.tolist() for column in matches[:3]), strict=True):
         colour = HIT if is_hit(start, end, occurrences) else MISS
         long.plot(range(start, end), recording[start:end, 0].cpu(), color=colour, lw=2)
@@ -73,14 +82,20 @@ def draw(query, recording, occurrences, matches, title, path, length=2500):
     long.fill_between([], [], color=QUERY, alpha=0.13, label="where the motion is")
     long.legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 0.98), fontsize=9)
     long.set_title(title, fontsize=11, loc="left")
-    cost.set(yscale="log", xlabel="step", ylabel="DTW of the best range\nthat ends here")
+    long.set_xlabel("")
+    cost.set(yscale="log", ylabel="DTW of the best range\nthat ends here")
     plot.pair(query, recording[matches.start[0] : matches.end[0]], ax=pair)
     pair.set_title("the query (x) and its best match (y)", fontsize=10, pad=18)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=pictures.DPI)
+
+
+# %%
+# All of it
+# ---------
 
 
 def parse_arguments():
-    parser = real_series.parser_of(__doc__, dataset="gun_point", output="pattern.png")
+    parser = real_series.parser_of(__doc__, "pattern.png", dataset="gun_point")
     parser.add_argument("--label", type=int, help="the class to look for; by default the first one")
     parser.add_argument("--matches", type=int, default=20, help="how many ranges to find")
     parser.add_argument("--seed", type=int, default=0, help="of the recording")

@@ -1,21 +1,26 @@
-"""Average a class of real series under soft-DTW, beside their Euclidean mean.
+"""Average series: barycenters
+===========================
 
-The barycenter minimises the mean soft-DTW to all the series of the class (Cuturi & Blondel, ICML 2017, section 3.1). It
-starts from the Euclidean mean. The smaller gamma, the closer to an average under DTW, which follows single series into
-their details and has more local minima; the larger, the smoother.
+Average a class of real series under soft-DTW, and by the Euclidean mean.
+
+The barycenter minimises the mean soft-DTW to all series of the class (Cuturi & Blondel, ICML 2017, section 3.1). A large
+gamma gives a smooth average. With a small gamma it is close to an average under DTW, as sharp as the series, but there are
+more local minima. So the largest gamma comes first, from the Euclidean mean, and each smaller one starts from the average
+before it.
 """
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
+import pictures
 import real_series
 import torch
 
 import torchsoftdtw
+
+# %%
+# The picture
+# -----------
 
 
 def draw(series, averages, title, path):
@@ -25,17 +30,20 @@ def draw(series, averages, title, path):
         axis.plot(series[:, :, 0].T.cpu(), color="0.35", lw=0.6, alpha=0.35)
         axis.plot(average[:, 0].cpu(), color="#3c7dc4" if name == "Euclidean mean" else "#d1495b", lw=2.2)
         axis.set_title(name, fontsize=11)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.set_xlim(0, series.shape[1] - 1)
-        axis.set_xlabel("step")
-    figure.suptitle(title, fontsize=12)
-    figure.savefig(path, dpi=110)
+        pictures.frame(axis, 0, series.shape[1] - 1)
+    pictures.save(figure, title, path)
+
+
+# %%
+# All of it
+# ---------
+# `barycenter` finds the average, one for each gamma.
 
 
 def parse_arguments():
-    parser = real_series.parser_of(__doc__, dataset="gun_point", output="barycenter.png")
+    parser = real_series.parser_of(__doc__, "barycenter.png", dataset="trace")
     parser.add_argument("--label", type=int, help="the class to average; by default the first one")
-    parser.add_argument("--gammas", type=float, nargs="+", default=[0.1, 1.0, 10.0])
+    parser.add_argument("--gammas", type=float, nargs="+", default=[10.0, 1.0, 0.1], help="from large to small")
     parser.add_argument("--steps", type=int, default=100, help="L-BFGS iterations for each gamma")
     return parser.parse_args()
 
@@ -54,11 +62,12 @@ def main():
     start = time.perf_counter()
     averages, lines = {"Euclidean mean": series.mean(0)}, []
     for gamma in options.gammas:
-        found = torchsoftdtw.barycenter(series, gamma=gamma, max_iter=options.steps)
+        start_from = list(averages.values())[-1]
+        found = torchsoftdtw.barycenter(series, gamma=gamma, init=start_from, max_iter=options.steps)
         averages[f"soft-DTW, gamma {gamma:g}"] = found.series
         lines.append(f"{gamma:<8g}{found.history[0].item():>18.3f}{found.history[-1].item():>18.3f}")
     print(f"\nmean soft-DTW to the {len(series)} series, after {time.perf_counter() - start:.0f} s of fitting")
-    print(f"{'gamma':<8}{'Euclidean mean':>18}{'barycenter':>18}")
+    print(f"{'gamma':<8}{'at its start':>18}{'barycenter':>18}")
     print("\n".join(lines))
     draw(series, averages, f"{options.dataset}, class {label}: averages of {len(series)} series", options.output)
     print(f"\naverages drawn in {options.output}")

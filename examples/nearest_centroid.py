@@ -1,18 +1,18 @@
-"""Classify real series by the average of each class under soft-DTW, beside Euclidean averages and nearest neighbours.
+"""Classify series: averages and k-NN
+==================================
 
-A new series is compared with one average a class. Nearest neighbours compare it with all series of the training set, and
-need all of them for it: so many times the work, and the memory. Every accuracy is on the test series of the data set's own
-split.
+Classify real series by the average of each class under soft-DTW, by Euclidean averages, and by k-NN, the
+nearest neighbours.
+
+Where there is one average a class, a new series is compared with these few. Nearest neighbours compare it with all series
+of the training set: more work, and more memory. Every accuracy is on the test series of the data set's own split.
 """
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
+import pictures
 import real_series
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
@@ -20,6 +20,11 @@ from torchsoftdtw.estimators import SoftDTWKNeighborsClassifier, SoftDTWNearestC
 
 EUCLIDEAN, SOFT_DTW = "Euclidean", "soft-DTW"
 COLOURS = {EUCLIDEAN: "#3c7dc4", SOFT_DTW: "#d1495b"}
+
+# %%
+# The classifiers
+# ---------------
+# Estimators in the conventions of scikit-learn: ``fit``, ``predict``, ``score``.
 
 
 def accuracy(model, train, train_labels, test, test_labels):
@@ -36,6 +41,11 @@ def centroids_of(model, count):
     return np.asarray(model.centroids_ if model.centroids_.ndim == 2 else model.centroids_[..., 0].cpu()).reshape(count, -1)
 
 
+# %%
+# The picture
+# -----------
+
+
 def draw(train, labels, centroids, scores, title, path):
     """One panel a class: its training series, and its averages."""
     classes = np.unique(labels)
@@ -45,17 +55,18 @@ def draw(train, labels, centroids, scores, title, path):
         for kind, own in centroids.items():
             axis.plot(own[number], color=COLOURS[kind], lw=2, label=f"{kind} average, accuracy {scores[kind]:.3f}")
         axis.set_title(f"class {name}: {(labels == name).sum()} series", fontsize=10)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.set_xlim(0, train.shape[1] - 1)
-        axis.set_xlabel("step")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
-    figure.suptitle(title, fontsize=12)
-    figure.savefig(path, dpi=110)
+        pictures.frame(axis, 0, train.shape[1] - 1)
+    pictures.legend_below(figure, axes[0])
+    pictures.save(figure, title, path)
+
+
+# %%
+# All of it
+# ---------
 
 
 def parse_arguments():
-    parser = real_series.parser_of(__doc__, dataset="gun_point", output="nearest_centroid.png")
+    parser = real_series.parser_of(__doc__, "nearest_centroid.png", dataset="gun_point")
     parser.add_argument("--gamma", type=float, default=0.1, help="smoothing of soft-DTW")
     parser.add_argument("--steps", type=int, default=50, help="L-BFGS iterations of the averages")
     return parser.parse_args()

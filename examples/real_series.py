@@ -1,6 +1,7 @@
-"""What the examples share: series that ship inside aeon and tslearn, so that nothing is downloaded, and their options."""
+"""What the examples share: real series, all of which are on the disk already, and their options."""
 
 import argparse
+import itertools
 import pathlib
 import warnings
 
@@ -14,11 +15,15 @@ DATASETS = {
 }
 
 
-def parser_of(documentation, dataset, output):
-    """A parser of the options that every example has, with the defaults of one."""
-    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
-    parser.add_argument("--dataset", choices=tuple(DATASETS), default=dataset)
-    parser.add_argument("--device", type=_device, default="auto", help="auto, cpu, cuda, cuda:1, ...")
+RECORDINGS = pathlib.Path(__file__).parents[1] / "benchmarks" / "real_series.npz"
+
+
+def parser_of(documentation, output, dataset=None, device="auto"):
+    """A parser of the options that every example has, with the defaults of one; --dataset only where it has a choice."""
+    parser = argparse.ArgumentParser(description=documentation.partition("\n")[0])
+    if dataset:
+        parser.add_argument("--dataset", choices=tuple(DATASETS), default=dataset)
+    parser.add_argument("--device", type=_device, default=device, help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--output", default=output, help="where the picture goes")
     return parser
 
@@ -62,3 +67,28 @@ def _from_aeon(name):
     train, train_labels = loader("train")
     test, test_labels = loader("test")
     return train.transpose(0, 2, 1), train_labels, test.transpose(0, 2, 1), test_labels
+
+
+def electrocardiogram():
+    """Five minutes of record 208 of the MIT-BIH Arrhythmia Database, at 360 samples a second.
+
+    The file holds a window around every beat. Windows that overlap are joined here; where two beats are too far apart for
+    that, a new part begins.
+
+    Returns:
+        A list of (part (M,), beats): a float32 tensor, in millivolts, and where its beats are.
+    """
+    before, shortest = 90, 80  # samples: of a window before its beat; between two beats
+    with np.load(RECORDINGS) as arrays:
+        windows = torch.from_numpy(arrays["Heartbeats"][..., 0])
+    length = windows.shape[1]
+    parts = [(windows[0], [before])]
+    for last, window in itertools.pairwise(windows):
+        fits = (lag for lag in range(shortest, length) if torch.equal(last[lag:], window[: length - lag]))
+        lag = next(fits, length)
+        part, beats = parts[-1]
+        if lag < length - 8:  # fewer samples may agree by chance
+            parts[-1] = torch.cat([part, window[length - lag :]]), [*beats, beats[-1] + lag]
+        else:
+            parts.append((window, [before]))
+    return parts

@@ -33,22 +33,23 @@ def soft_dtw_alignment(
     Args:
         x: (B, N, D), or (N, D) for one pair, as in `soft_dtw`.
         y: (B, M, D), or (M, D) for one pair.
-        gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`, but
-            without a gradient. The smaller, the fewer cells share a row.
+        gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`,
+            but without a gradient. The smaller it is, the fewer cells share a row.
         cost: a name or a callable, as in `soft_dtw`.
-        x_lengths: (B,) integers from 1 to N, as in `soft_dtw`. What lies beyond is 0 in the alignment.
+        x_lengths: (B,) integers from 1 to N, as in `soft_dtw`. The alignment is 0 beyond them.
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, as in `soft_dtw`. Cells outside are 0 in the alignment.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
-        length_norm: divide the value by N + M, the pair's own lengths. The alignment, of probabilities, stays what it is.
+        length_norm: divide the value by N + M, the pair's own lengths. The alignment, which holds probabilities, is not
+            divided.
         open_ends: match x with any contiguous part of y, as in `soft_dtw`. Not together with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
         (value, alignment), a `SoftAlignment`: (B,) and (B, N, M), or 0-d and (N, M) for one pair; float64 for float64
-        inputs and float32 otherwise. Entries lie in [0, 1], every row and every column sums to 1 at least, and the first
-        and the last cell of a pair hold 1; with open ends that is so of the rows alone. Both can be differentiated twice
-        (the value three times).
+        inputs and float32 otherwise. Entries are in [0, 1], every row and every column sums to at least 1, and the
+        first and the last cell of a pair are 1; with open ends this holds for the rows only. Alignments can be
+        differentiated twice, values three times.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -83,6 +84,6 @@ def refuse_gradients(options):
     for name, tensor in (("gamma", options.gammas), ("warp_penalty", options.warp_penalties)):
         if wants_gradient(tensor):
             raise ValueError(
-                f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and with it the "
-                "divergences 'sharp' and 'mean', are differentiated with respect to the series alone"
+                f"{name}: expected a tensor that requires no gradient, got one that does; the alignment, and so the "
+                "divergences 'sharp' and 'mean', have derivatives with respect to the series only"
             )

@@ -44,46 +44,45 @@ def barycenter(
     warp_penalty: float = 0.0,
     kernel: str = "auto",
 ) -> Barycenter:
-    """The average z of some series s_k, or one of each of several groups of them, in one batch.
+    """The average z of series s_k, or the averages of several groups of series in one batch.
 
-    - "soft": what minimises sum_k w_k soft_dtw(z, s_k) / sum_k w_k. Cuturi & Blondel, "Soft-DTW: a differentiable loss
-      function for time-series", ICML 2017, section 3.1. By L-BFGS, which has a line search of its own for every average, or
-      by an optimizer of PyTorch.
-    - "dba": the same of hard `dtw`, by DTW barycenter averaging: every vector of z becomes the mean of what the best paths
-      match it with, until that lowers the objective no more. Petitjean, Ketterlin & Gancarski, "A global averaging method
-      for dynamic time warping, with applications to clustering", Pattern Recognition, 2011.
+    - "soft": minimises sum_k w_k soft_dtw(z, s_k) / sum_k w_k. Cuturi & Blondel, "Soft-DTW: a differentiable loss
+      function for time-series", ICML 2017, section 3.1. By L-BFGS, with a line search for every average, or by an
+      optimizer of PyTorch.
+    - "dba": the same with hard `dtw`, by DTW barycenter averaging: every vector of z becomes the mean of the vectors
+      that the best paths match it with, until the objective stops decreasing. Petitjean, Ketterlin & Gancarski, "A
+      global averaging method for dynamic time warping, with applications to clustering", Pattern Recognition, 2011.
 
-    - "divergence": as "soft", of `soft_dtw_divergence` of kind "soft". The larger gamma, the flatter is an average of
-      method "soft"; this one keeps the height of its series.
+    - "divergence": the same with `soft_dtw_divergence` of kind "soft". With a large gamma, averages of method "soft"
+      are flat; these keep the height of their series.
 
-    All find a local minimum, which depends on where they start. An average does not depend on the groups beside it, but
-    for rounding. On CUDA, no step waits for the GPU.
+    All find a local minimum, which depends on the start. Except for rounding, an average does not depend on other
+    groups. On CUDA, no step waits for the GPU.
 
-    Averages of "soft" and "divergence" have a gradient with respect to weights and series, where these require one: by the
-    implicit function theorem, as the minimum moves with them. What the minimum is not known to, this is not either, so let
-    it be found well (tol=0 and a large max_iter, float64). No gradient goes through the steps, nor to `init`; there is none
-    of higher order, and none with the costs "euclidean" and "cityblock", under which the minimum lies at kinks.
+    Averages of "soft" and "divergence" have a gradient with respect to weights and series that require one, by the
+    implicit function theorem. It is only as accurate as the minimum, so use tol=0, a large max_iter and float64. There
+    is no gradient to `init`, none of higher order, and none with the costs "euclidean" and "cityblock", whose minima
+    lie at kinks.
 
     Args:
-        series: (K, L, D), series of length L and dimension D: a tensor or a NumPy array. Or a list of K series (length, D),
-            or a nested tensor, each with a length of its own. Or (G, K, L, D): G groups of K series.
+        series: (K, L, D), series of length L and dimension D: a tensor or a NumPy array. Or a list of K series (length,
+            D), or a nested tensor, with different lengths. Or (G, K, L, D): G groups of K series.
         method: "soft", "dba" or "divergence".
         gamma: smoothing of "soft" and "divergence", in the unit of the cost, one positive number. "dba" has none.
-        cost: of "soft" and "divergence": "sqeuclidean", "euclidean", "cityblock", "cosine" or a callable, as in `soft_dtw`.
-            Of "dba": "sqeuclidean".
-        weights: (K,) or (G, K) numbers of at least 0, one per series, of which only the ratios count; None: all alike.
-        lengths: (K,) or (G, K) integers from 1 to L: the series' own lengths. What lies beyond may hold anything.
+        cost: a name or a callable, as in `soft_dtw`. "dba" works with "sqeuclidean" only.
+        weights: (K,) or (G, K) numbers of at least 0, one per series; only their ratios count. None: equal weights.
+        lengths: (K,) or (G, K) integers from 1 to L: the lengths of the series. Padding may hold anything.
         labels: (K,) integers from 0 to G - 1: to which of G groups a series belongs.
         length: how many vectors an average has; None: as many as `init`, if that is a tensor, or else L.
         init: where the averages start. "mean": the weighted mean of the series, each interpolated linearly to `length`.
             "medoid": the series with the smallest weighted sum of distances, those of the method, to those of its group,
             interpolated likewise. Or a tensor (length, D), (G, length, D) for groups.
-        optimizer: a callable that makes a torch.optim.Optimizer of a list of parameters, such as `torch.optim.Adam`, or
-            `lambda parameters: torch.optim.SGD(parameters, lr=0.1)`. It sees the sum of all averages' objectives, makes
-            max_iter steps, and of each average the best is returned. Not for "dba".
+        optimizer: a callable that takes a list of parameters and returns a torch.optim.Optimizer, such as
+            `torch.optim.Adam`, or `lambda parameters: torch.optim.SGD(parameters, lr=0.1)`. It minimises the sum of all
+            objectives in max_iter steps; for each average the best step is returned. Not for "dba".
         max_iter: the largest number of steps.
-        tol: an average is done where a step lowers its objective by no more than tol times the objective's size. None: 1e-5
-            and 0 for "dba", whose steps come to an end by themselves. Without effect on an optimizer of PyTorch.
+        tol: an average is finished when a step lowers its objective by no more than tol times the objective's size.
+            None: 1e-5, and 0 for "dba", whose steps end by themselves. Has no effect on an optimizer of PyTorch.
         bandwidth: Sakoe-Chiba radius, one integer, or None.
         warp_penalty: cost of a step that advances in one series only, one number.
         kernel: "auto", or a name that `select_kernel` can return. Not for "dba".
@@ -91,7 +90,8 @@ def barycenter(
     Returns:
         Barycenter(series, history). series: (length, D), (G, length, D) for groups, on the device of the input; float64
         for float64 series and float32 otherwise. history: float64 (steps + 1,), or (steps + 1, G): the objective at the
-        start and after every step; what is done early keeps its last one. NumPy arrays where the series are.
+        start and after every step; an average that is finished early keeps its last value. NumPy arrays if the series
+        are.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -108,11 +108,11 @@ def barycenter(
     costs.check(cost)
     is_hard = method == "dba"
     if is_hard and cost != "sqeuclidean":
-        raise ValueError(f"cost: expected 'sqeuclidean' for the method 'dba', whose means minimise no other, got {cost!r}")
+        raise ValueError(f"cost: expected 'sqeuclidean' for the method 'dba', which works with no other, got {cost!r}")
     if optimizer is not None and is_hard:
-        raise ValueError("optimizer: expected None for the method 'dba', which has none")
+        raise ValueError("optimizer: expected None for the method 'dba', which uses no optimizer")
     if not (optimizer is None or callable(optimizer)):
-        raise TypeError(f"optimizer: expected a callable that makes a torch.optim.Optimizer, got {describe(optimizer)}")
+        raise TypeError(f"optimizer: expected a callable that returns a torch.optim.Optimizer, got {describe(optimizer)}")
     asked_for.check_steps(max_iter, tol)
     asked = asked_for.of_series(series, lengths, weights, labels)
     asked_for.check_gradient(asked, method, cost)

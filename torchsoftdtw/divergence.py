@@ -41,8 +41,8 @@ def soft_dtw_divergence(
     - "sharp": <E, C>, the expected cost of a path under soft-DTW's alignment E: no entropy in it;
     - "mean": the mean cost of all paths, soft-DTW's limit for large gamma up to a constant. gamma has no influence.
 
-    With the squared Euclidean cost "soft" has been found at least 0 on whatever was tried. "mean" is, for series of equal
-    lengths; for unequal ones it falls below 0 for some, as does "sharp", which comes close to it where gamma is large.
+    With the squared Euclidean cost, "soft" has been at least 0 in all tests. "mean" is at least 0 for series of equal
+    lengths. For unequal lengths "mean" and "sharp", which is close to it for large gamma, may be negative.
 
     In "sharp" and "mean" a path's cost includes `warp_penalty` for each of its steps in one series only.
 
@@ -52,20 +52,20 @@ def soft_dtw_divergence(
         gamma: smoothing, in the unit of the cost; a positive number, or a tensor or sequence of them, as in `soft_dtw`. A
             tensor has a gradient with "soft" only.
         kind: "soft", "sharp" or "mean".
-        cost: a name or a callable, as in `soft_dtw`. A callable is also asked for the costs within x and within y, in
+        cost: a name or a callable, as in `soft_dtw`. A callable is also called for the costs within x and within y, in
             batches that hold several of the three terms.
         x_lengths: (B,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (B,) integers from 1 to M, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer or one per pair, in all three terms, each with its own two lengths.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
         length_norm: divide the divergence by N + M, the pair's own lengths.
-        open_ends: False. With open ends, V(x, y) is that of a part of y, of which V(y, y) knows nothing: nothing would be 0
-            for x = y, so True is an error. `soft_dtw` and `dtw` have open ends.
+        open_ends: False; True is an error. With open ends, V(x, y) is the value of a part of y but V(y, y) that of the
+            whole, so the divergence would not be 0 for x = y. `soft_dtw` and `dtw` have open ends.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
-        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. "sharp" takes second
-        derivatives of soft-DTW for its gradient, and N x M tensors, as does "mean".
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. The gradient of
+        "sharp" takes second derivatives of soft-DTW. "sharp" and "mean" take N x M tensors.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -105,8 +105,8 @@ def soft_dtw_divergence(
 def refuse_open_ends(open_ends):
     if open_ends:
         raise ValueError(
-            "open_ends: expected False for a divergence, which takes V(x, x) / 2 and V(y, y) / 2 from V(x, y): with open "
-            "ends that is the value of a part of y alone, and the difference is no divergence; soft_dtw and dtw have them"
+            "open_ends: expected False for a divergence, since V(x, y) would be the value of a part of y and V(y, y) that "
+            "of the whole; soft_dtw and dtw have open ends"
         )
 
 

@@ -1,7 +1,7 @@
 """Estimators in the conventions of scikit-learn, for series: `pip install torchsoftdtw[sklearn]`.
 
-X is (n, t), n series of one channel, or (n, t, d), as a NumPy array or a tensor. What comes back is of the same kind, and
-on the same device. All series are of one length; for others there are `cdist`, `nearest` and `barycenter`.
+X is (n, t), n series of one channel, or (n, t, d), as a NumPy array or a tensor. Results are of the same kind, on the
+same device. All series have the same length; for unequal lengths use `cdist`, `nearest` and `barycenter`.
 """
 
 import warnings
@@ -31,26 +31,28 @@ __all__ = ["SoftDTWKMeans", "SoftDTWKNeighborsClassifier", "SoftDTWNearestCentro
 
 
 class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SeriesEstimator):
-    """k-means of series: k centres, so that the sum of the distances of all series to the nearest of them is small.
+    """k-means of series: k centres with a small sum of distances from all series to their nearest centre.
 
-    A round assigns every series to its nearest centre, and then computes the averages of all clusters in one batch, from
-    the centres before it on. An empty cluster gets the series that is farthest from its centre. Centres are those that
-    `barycenter` finds, by the method "dba", "soft" or "divergence".
+    A round assigns every series to its nearest centre, and then computes the averages of all clusters in one batch,
+    starting from the previous centres. An empty cluster gets the series that is farthest from its centre. Centres are
+    computed by `barycenter` with the method "dba", "soft" or "divergence".
 
     Args:
         n_clusters: k.
         distance: "dtw", "soft_dtw" or "divergence", as in `cdist`. Values of "soft_dtw" may be negative, and inertias too.
         gamma: smoothing of "soft_dtw" and "divergence".
-        cost: as in `cdist`; "sqeuclidean" for "dtw", whose averages are for no other.
+        cost: as in `cdist`; for "dtw" only "sqeuclidean".
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
-        init: "k-means++", or centres to start from, as `cluster_centers_`; seeds for "soft_dtw" are drawn by divergences.
-        n_init: how many times it starts from other seeds; the result with the lowest inertia is kept. Given centres: once.
+        init: "k-means++", or centres to start from, as `cluster_centers_`. For "soft_dtw", k-means++ uses the
+            divergence.
+        n_init: the number of starts from different seeds; the result with the lowest inertia is kept. 1 if centres are
+            given.
         max_iter: the largest number of rounds.
-        tol: it ends where a round lowers the inertia by no more than tol times what all rounds have lowered it by.
+        tol: the fit ends when a round lowers the inertia by no more than tol times the decrease of all rounds so far.
         barycenter_steps: the largest number of steps that averages make in a round.
-        device: where to compute, such as "cuda"; None: where X is.
-        random_state: as everywhere in scikit-learn.
+        device: where to compute, such as "cuda"; None: the device of X.
+        random_state: as in scikit-learn.
 
     Attributes:
         cluster_centers_: (k, t), or (k, t, d) where X has d.
@@ -163,18 +165,18 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
 
 class SoftDTWNearestCentroid(SeriesClassifier):
-    """Gives a series the class whose average is nearest to it. The averages of all classes are computed in one batch.
+    """Nearest-centroid classifier: predicts the class whose average is nearest.
 
-    They are those that `barycenter` finds, by the method "dba", "soft" or "divergence".
+    `barycenter` computes the averages of all classes in one batch, with the method "dba", "soft" or "divergence".
 
     Args:
         distance: "dtw", "soft_dtw" or "divergence", as in `cdist`.
         gamma: smoothing of "soft_dtw" and "divergence".
-        cost: as in `cdist`; "sqeuclidean" for "dtw", whose averages are for no other.
+        cost: as in `cdist`; for "dtw" only "sqeuclidean".
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
         barycenter_steps: the largest number of steps of the averages.
-        device: where to compute, such as "cuda"; None: where X is.
+        device: where to compute, such as "cuda"; None: the device of X.
 
     Attributes:
         classes_: the classes, an array, sorted.
@@ -222,22 +224,22 @@ class SoftDTWNearestCentroid(SeriesClassifier):
 
 
 class SoftDTWKNeighborsClassifier(SeriesClassifier):
-    """Gives a series the class that most of its nearest neighbours have.
+    """k-NN classifier: predicts the class that most of the nearest neighbours have.
 
     Args:
         n_neighbors: how many neighbours have a vote.
-        weights: "uniform", or "distance": votes count by 1 / distance, and where some distances are 0 those alone count.
-            Not for "soft_dtw", whose values may be negative.
+        weights: "uniform", or "distance": votes are weighted by 1 / distance; if some distances are 0, only those
+            count. Not for "soft_dtw", whose values may be negative.
         distance: "dtw", "soft_dtw" or "divergence", as in `cdist`.
         gamma: smoothing of "soft_dtw" and "divergence".
         cost: as in `cdist`.
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
-        device: where to compute, such as "cuda"; None: where X is.
+        device: where to compute, such as "cuda"; None: the device of X.
 
     Attributes:
         classes_: the classes, an array, sorted.
-        n_samples_fit_: how many series there are to choose from.
+        n_samples_fit_: the number of training series.
 
     Example:
         >>> X = torch.tensor([[0.0, 0, 1, 2], [0, 1, 2, 2], [9, 9, 5, 5], [9, 5, 5, 5]])
@@ -287,8 +289,8 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
     ) -> TensorOrArray:
         """(distances, indices), both (n, k), of the nearest series of those fitted, or the indices alone.
 
-        X None: of the fitted ones themselves, where none counts as its own neighbour. n_neighbors None: those of the
-        estimator.
+        X None: of the fitted series themselves, none of which counts as its own neighbour. n_neighbors None: that of
+        the estimator.
         """
         check_is_fitted(self)
         k = self.n_neighbors if n_neighbors is None else n_neighbors
@@ -299,7 +301,7 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         return (distances, indices) if return_distance else indices
 
     def predict(self, X: TensorOrArray) -> TensorOrArray:
-        """(n,): the class of every series of X; of two with equal votes the first in `classes_`."""
+        """(n,): the class of every series of X; if votes are equal, the first in `classes_`."""
         return self._predicted(X, self._votes(X).argmax(1))
 
     def predict_proba(self, X: TensorOrArray) -> TensorOrArray:

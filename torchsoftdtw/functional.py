@@ -33,36 +33,35 @@ def soft_dtw(
     Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017.
 
     Args:
-        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA. Or a
-            batch of series of their own lengths: a nested tensor or a PackedSequence, which then brings x_lengths along
-            and gets the gradients.
+        x: (B, N, D), or (N, D) for one pair. float64, float32, float16 or bfloat16, any strides, on the CPU or CUDA. Or
+            a batch of series of different lengths: a nested tensor or a PackedSequence, which needs no x_lengths.
         y: (B, M, D), or (M, D) for one pair; likewise.
-        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (() or
-            (1,)) or one per pair (B,). 0.1 suits series of unit variance and one dimension. The smaller, the closer to DTW;
-            the number 0 stands for hard DTW itself, `dtw`.
+        gamma: smoothing, in the unit of the cost: a positive number, or a tensor or sequence of them, one for all (()
+            or (1,)) or one per pair (B,). 0.1 suits series of unit variance and one dimension. A smaller gamma is
+            closer to DTW; the number 0 means hard DTW, `dtw`.
         cost: "sqeuclidean", "euclidean", "cityblock", "cosine" (as SciPy defines them, except that the cosine cost of a
             zero vector is 1), "huber" (the sum over coordinates of u^2 / 2 up to a difference u of 1, abs(u) - 1/2 beyond),
             or a callable (x, y) -> (B, N, M) built of torch ops, which always gets a batch.
-        x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. What lies beyond has no influence, may be
-            NaN, and gets a gradient of exactly 0. Values that already lie on a CUDA device are not checked, since that
-            would mean waiting for it: a pair with one out of range gets NaN.
+        x_lengths: (B,) integers from 1 to N: pair b ends after x_lengths[b] rows. Padding has no influence, may be NaN,
+            and gets a gradient of exactly 0. Lengths on a CUDA device are not checked, since the host would have to
+            wait: a pair with a length out of range gets NaN.
         y_lengths: (B,) integers from 1 to M, likewise.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0, also as a 0-d tensor, or one per pair: the cells with
             min(0, M-N) - bandwidth <= j - i <= max(0, M-N) + bandwidth (a pair's own N and M) take part. None: all cells.
-        warp_penalty: what every step that advances in one series only costs in addition; a number of at least 0, or a
-            tensor or sequence of them, as for gamma.
+        warp_penalty: an extra cost of every step that advances in one series only; a number of at least 0, or a tensor
+            or sequence of them, as for gamma.
         length_norm: divide the value by N + M, the pair's own lengths.
         open_ends: match x with any contiguous part of y: the softmin, over all parts, of the value for x and that part.
-            Computed from a cost matrix of (N + 2) (M + 2) numbers a pair, in float64 beside a warp_penalty. Not together
-            with a bandwidth.
+            Computed from a cost matrix of (N + 2) (M + 2) numbers per pair, in float64 with a warp_penalty. Not
+            together with a bandwidth.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Returns:
-        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients come back
-        in the dtype of x and y, and can be differentiated again, up to the third order. So do gradients to gamma and
-        warp_penalty, where they are tensors that require them, of the first order alone. (gamma beside a penalty
-        or with "huber", and warp_penalty itself, have a gradient at the price of a cost matrix. As for lengths, a number
-        out of range on a CUDA device answers NaN for its pair.)
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Gradients have
+        the dtype of x and y, and can be differentiated again, up to the third order. gamma and warp_penalty have
+        gradients of the first order if they are tensors that require them. (The gradient of warp_penalty, and that of
+        gamma with a penalty or "huber", take a cost matrix. If a number on a CUDA device is out of range, its pair gets
+        NaN.)
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -114,7 +113,7 @@ def soft_dtw_from_cost(
     open_ends: bool = False,
     kernel: str = "auto",
 ) -> torch.Tensor:
-    """Soft-DTW of ready-made cost matrices, differentiable with respect to them; the gradient is the soft alignment.
+    """Soft-DTW of cost matrices, differentiable with respect to them; the gradient is the soft alignment.
 
     Cuturi & Blondel, "Soft-DTW: a differentiable loss function for time-series", ICML 2017.
 

@@ -29,7 +29,7 @@ def dtw(
 
     The smallest summed cost of the vectors that a monotone alignment of two series matches: Sakoe & Chiba, "Dynamic
     programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. No root is taken: for
-    "sqeuclidean", the value is the square of what packages that take one call the DTW distance.
+    "sqeuclidean", the value is the square of what some packages call the DTW distance.
 
     Args:
         x: (B, N, D), or (N, D) for one pair, in any form that `soft_dtw` takes.
@@ -40,10 +40,10 @@ def dtw(
         bandwidth: Sakoe-Chiba radius, as in `soft_dtw`.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
         length_norm: divide the value by N + M, the pair's own lengths.
-        open_ends: x is matched with that contiguous part of y which suits it best. Not together with a bandwidth.
+        open_ends: match x with the contiguous part of y that gives the smallest value. Not together with a bandwidth.
 
     Returns:
-        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. Where several paths
+        (B,) values, 0-d for a pair without a batch; float64 for float64 inputs and float32 otherwise. If several paths
         are best, the gradient is along the one that `dtw_path` returns. Derivatives of any order are those of the cost
         along that path, as if it were fixed.
 
@@ -70,8 +70,8 @@ def dtw_from_cost(
     length_norm: bool = False,
     open_ends: bool = False,
 ) -> torch.Tensor:
-    """Dynamic time warping of ready-made cost matrices, differentiable with respect to them; the gradient is 1 on the best
-    path and 0 elsewhere.
+    """Dynamic time warping of cost matrices, differentiable with respect to them; the gradient is 1 on the best path
+    and 0 elsewhere.
 
     Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978.
 
@@ -108,17 +108,18 @@ def dtw_path(
 ) -> DTWPath:
     """`dtw`, and the best path of every pair: which row of x is matched with which row of y.
 
-    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
-    equally good ways into a cell the path takes the diagonal one before the one that advances in x, and that before the
-    one that advances in y; of equally good ends (with open_ends) the first. Equal is what is so after rounding.
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. If
+    several steps into a cell are equally good after rounding, the path takes the diagonal one, else the one that
+    advances in x, else the one that advances in y. If several ends are equally good (with open_ends), it takes the
+    first.
 
     Args:
         x, y, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw`.
 
     Returns:
-        (value, paths), a `DTWPath`: the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on the
-        device of x: pairs (i, j) counted from 0, first to last. It is empty, (0, 2), where the value is not finite. For a
-        pair without a batch a 0-d value and one tensor.
+        (value, paths), a `DTWPath`: the values (B,) of `dtw`, differentiable, and a list of B int64 tensors (K, 2) on
+        the device of x: pairs (i, j) counted from 0, first to last. It is empty, (0, 2), if the value is not finite.
+        For a pair without a batch a 0-d value and one tensor.
 
     Raises:
         As `dtw`.
@@ -146,8 +147,8 @@ def dtw_path_from_cost(
 ) -> DTWPath:
     """`dtw_from_cost`, and the best path of every pair: which row is matched with which column.
 
-    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. Of
-    equally good paths it takes the one that `dtw_path` takes.
+    Sakoe & Chiba, "Dynamic programming algorithm optimization for spoken word recognition", IEEE Trans. ASSP, 1978. If
+    several paths are equally good, it takes the same one as `dtw_path`.
 
     Args:
         cost_matrix, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends: as in `dtw_from_cost`.

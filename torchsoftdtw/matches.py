@@ -1,6 +1,6 @@
 """Where in a long series a short one is found."""
 
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, overload
 
 import torch
 
@@ -12,34 +12,25 @@ from ._matches.by_end import ByEnd
 from ._matches.smallest import Smallest
 from .signatures import Array, Cost, Matches, ProfiledMatches
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    class Options(TypedDict, total=False):
+        cost: Cost
+        warp_penalty: float
+        normalize: bool
+        bandwidth: int | None
+        device: torch.device | str | int | None
+        progress: Literal[False] | None
+
 
 @overload
 def subsequence_matches(
-    x: torch.Tensor | Array,
-    y: torch.Tensor | Array,
-    k: int,
-    *,
-    cost: Cost = ...,
-    warp_penalty: float = ...,
-    normalize: bool = ...,
-    bandwidth: int | None = ...,
-    profile: Literal[False] = ...,
-    device: torch.device | str | int | None = ...,
-    progress: Literal[False] | None = ...,
+    x: torch.Tensor | Array, y: torch.Tensor | Array, k: int, *, profile: Literal[False] = ..., **options: "Unpack[Options]"
 ) -> Matches: ...
 @overload
 def subsequence_matches(
-    x: torch.Tensor | Array,
-    y: torch.Tensor | Array,
-    k: int,
-    *,
-    cost: Cost = ...,
-    warp_penalty: float = ...,
-    normalize: bool = ...,
-    bandwidth: int | None = ...,
-    profile: Literal[True],
-    device: torch.device | str | int | None = ...,
-    progress: Literal[False] | None = ...,
+    x: torch.Tensor | Array, y: torch.Tensor | Array, k: int, *, profile: Literal[True], **options: "Unpack[Options]"
 ) -> ProfiledMatches: ...
 def subsequence_matches(
     x: torch.Tensor | Array,
@@ -56,13 +47,13 @@ def subsequence_matches(
 ) -> Matches | ProfiledMatches:
     """The k ranges of a long series that are nearest to a query by hard DTW and do not overlap.
 
-    Every range y[start:end], of whatever length, has the value dtw(x, y[start:end]). They are taken one by one in the order
-    of value, of equal values the earlier start and then the earlier end, and those that overlap one that has been taken are
-    left out. That is exact, and neither all ranges nor the N x M table are ever in memory: Sakurai, Faloutsos & Yamamuro,
-    "Stream Monitoring under the Time Warping Distance", ICDE 2007, have the recursion that carries the start along.
+    Every range y[start:end], of any length, has the value dtw(x, y[start:end]). Ranges are taken in the order of their
+    values, and those that overlap one taken before are skipped. If values are equal, the earlier start comes first, and
+    then the earlier end. The search is exact, and neither all ranges nor the N x M table are ever in memory. The
+    recursion is that of Sakurai, Faloutsos & Yamamuro, "Stream Monitoring under the Time Warping Distance", ICDE 2007.
 
-    There is no soft variant: soft-DTW sums over all starts of an end, so no range of its own belongs to a value;
-    `soft_dtw(x, y, open_ends=True)` is that sum over all ends as well, and differentiable.
+    There is no soft variant, since soft-DTW sums over all starts and its value does not belong to one range.
+    `soft_dtw(x, y, open_ends=True)` sums over all starts and ends, and is differentiable.
 
     Args:
         x: (N, D), the query: a tensor or a NumPy array.
@@ -70,20 +61,20 @@ def subsequence_matches(
         k: how many ranges, at least 1.
         cost: a name, as in `soft_dtw`; a callable only with `normalize`.
         warp_penalty: cost of a step that advances in one series only, as in `soft_dtw`.
-        normalize: compare the shapes alone, as the UCR suite does (Rakthanmanon et al., KDD 2012): the ranges are the
-            M - N + 1 windows of the length N, and x and every window are first moved and scaled, coordinate by coordinate,
-            to mean 0 and standard deviation 1; what is constant becomes 0.
-        bandwidth: Sakoe-Chiba radius, as in `soft_dtw`; with `normalize` alone.
-        profile: whether to return the least values of all ends as well.
-        device: where to compute, as in `cdist`; None: where x is.
+        normalize: compare shapes only, as the UCR suite does (Rakthanmanon et al., KDD 2012). The ranges are the M - N
+            + 1 windows of length N, and x and every window are z-normalised, each coordinate to mean 0 and standard
+            deviation 1; constant ones become 0.
+        bandwidth: Sakoe-Chiba radius, as in `soft_dtw`; only with `normalize`.
+        profile: whether to return the smallest value for every end as well.
+        device: where to compute, as in `cdist`; None: the device of x.
         progress: None or False, as in `cdist`; for `normalize`, which takes longer.
 
     Returns:
-        Matches (start, end, value), each (k,) and sorted by value; fewer than k where no range is left. The range is
-        y[start:end]: `end` is exclusive. start and end are int64, value is float64 for float64 inputs, else float32; on the
-        device of x, or NumPy arrays where x is one. With `profile`, ProfiledMatches (start, end, value, profile):
-        profile (M,) has the value of the best of all ranges whose last vector is y[j], overlapping or not, and inf where
-        there is none. There is no gradient: compute `dtw(x, y[start:end])` again where one is needed.
+        Matches (start, end, value), each (k,) and sorted by value; fewer than k if no range is left. The range is
+        y[start:end]: `end` is exclusive. start and end are int64, value is float64 for float64 inputs, else float32; on
+        the device of x, or NumPy arrays if x is one. With `profile`, ProfiledMatches (start, end, value, profile):
+        profile (M,) has the value of the best range whose last vector is y[j], overlapping or not, and inf if there is
+        none. There is no gradient: if you need one, compute `dtw(x, y[start:end])` again.
 
     Raises:
         TypeError, ValueError: an argument is wrong, a NaN in x among them; the message names it.

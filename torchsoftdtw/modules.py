@@ -59,7 +59,7 @@ class _Loss(torch.nn.Module):
             self.register_buffer(name, tensor, persistent=False)
 
     def forward(self, x: Series, y: Series, x_lengths: Lengths = None, y_lengths: Lengths = None) -> torch.Tensor:
-        """The loss of x (B, N, D) against y (B, M, D), lengths (B,) where they are padded: 0-d, or (B,) for "none".
+        """The loss of x (B, N, D) and y (B, M, D), with lengths (B,) if they are padded: 0-d, or (B,) for "none".
 
         Either may be a nested tensor or a PackedSequence, which has its own lengths. A pair without a batch, (N, D) and
         (M, D), is taken with a FutureWarning, since a batch of series of one channel, (B, N), looks the same.
@@ -92,7 +92,7 @@ class _Loss(torch.nn.Module):
 
 
 class DTW(_Loss):
-    """Hard DTW between predicted and true series as a loss, whose gradient is along the best path, as `dtw`.
+    """Hard DTW between predicted and true series as a loss. Its gradient is along the best path, as in `dtw`.
 
     Args:
         cost: a name or a callable, as in `soft_dtw`.
@@ -138,8 +138,8 @@ class SoftDTW(_Loss):
     """Soft-DTW between predicted and true series as a loss (Cuturi & Blondel, ICML 2017).
 
     Args:
-        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor, (), (1,) or (B,), which a
-            torch.nn.Parameter makes learnable.
+        gamma: smoothing, in the unit of the cost: a positive number, 0 for hard DTW, or a tensor (), (1,) or (B,). A
+            torch.nn.Parameter is learnable.
         cost: a name or a callable, as in `soft_dtw`.
         bandwidth: Sakoe-Chiba radius, an integer of at least 0; None: no band.
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor as for gamma.
@@ -194,10 +194,10 @@ class SoftDTW(_Loss):
 
 
 class SoftDTWDivergence(SoftDTW):
-    """The soft-DTW divergence between predicted and true series as a loss, 0 where they agree, as `soft_dtw_divergence`.
+    """The soft-DTW divergence (`soft_dtw_divergence`) of predicted and true series as a loss, 0 if they are equal.
 
-    Blondel, Mensch & Vert, "Differentiable divergences between time series", AISTATS 2021. Where y needs no gradient, the
-    term y against y is computed without keeping anything for a backward pass.
+    Blondel, Mensch & Vert, "Differentiable divergences between time series", AISTATS 2021. If y needs no gradient, the
+    term of y and y stores nothing for a backward pass.
 
     Args:
         gamma: smoothing, in the unit of the cost; a positive number or a tensor, as in `SoftDTW`.
@@ -207,7 +207,7 @@ class SoftDTWDivergence(SoftDTW):
         warp_penalty: cost of a step that advances in one series only; a number of at least 0, or a tensor.
         reduction: "mean" or "sum" over the pairs, or "none".
         length_norm: divide the divergence of a pair by N + M, its own lengths.
-        open_ends: False, as `soft_dtw_divergence` says why.
+        open_ends: False; `soft_dtw_divergence` says why.
         kernel: "auto", or a name that `select_kernel` can return.
 
     Raises:

@@ -35,24 +35,25 @@ def nearest(
 ) -> tuple[TensorOrArray, TensorOrArray]:
     """The k series of y that are nearest to each series of x.
 
-    All distances are computed, as `cdist` does, but only the k smallest of each series are kept: the matrix of all of them
-    is never in memory. The sets may be memory maps, or lie on the CPU while a GPU computes.
+    Only the k smallest distances of each series are kept, so the matrix of all distances is never in memory. The sets
+    may be memory maps, or on the CPU while a GPU computes.
 
-    Hard DTW with a band, on the CPU: where a sample of the pairs says that it pays, those that a lower bound (LB_Kim,
-    LB_Keogh) shows to be too far are left out, and others are given up on the way. The answer is the same to the bit.
+    For hard DTW with a band on the CPU, pairs that a lower bound (LB_Kim, LB_Keogh) shows to be too far are skipped,
+    and others are abandoned early, if a sample of the pairs shows that this saves time. The result is the same to the
+    last bit.
 
     Args:
         x: (P, N, D), or any other form of a set that `cdist` takes.
-        y: (Q, M, D) likewise. None: x itself, where no series counts as its own neighbour; an equal one does.
+        y: (Q, M, D) likewise. None: x itself. A series is not its own neighbour, but an equal one is.
         k: how many, from 1 to Q; to P - 1 where y is None.
         distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel: as in `cdist`.
         device: where to compute, as in `cdist`.
         progress: None or False, as in `cdist`.
 
     Returns:
-        (indices, distances): (P, k) int64 positions in y, and their distances, from the nearest on; of equal distances the
-        one with the lower position first, NaN last. On the device of x, or NumPy arrays where x is one. There is no
-        gradient: where one is needed, compute these pairs again (`dtw(x, y[indices[:, 0]])`).
+        (indices, distances): (P, k) int64 positions in y, and their distances, the nearest first, NaN last; if
+        distances are equal, the lower position first. On the device of x, or NumPy arrays if x is one. There is no
+        gradient: if you need one, compute these pairs again (`dtw(x, y[indices[:, 0]])`).
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -73,7 +74,7 @@ def nearest(
     arguments.check_progress(progress)
     if arguments.wants_gradient(task.x, task.y):
         raise RuntimeError(
-            "nearest: a gradient is asked for, and there is none; call it under torch.no_grad(), or with x.detach() and "
+            "nearest: x or y requires a gradient, and there is none; call it under torch.no_grad(), or with x.detach() and "
             "y.detach()"
         )
     indices, distances = (each.to(task.x.device) for each in _nearest(task, k, device, progress is False))

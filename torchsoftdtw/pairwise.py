@@ -13,9 +13,9 @@ from ._pairs.bar import Bar
 from ._pairs.stream import fill
 from .signatures import Cost, Distance, Lengths, Out, SeriesSet, TensorOrArray
 
-AT_ONCE = (
-    1 << 30
-)  # cells of tables, which take a few seconds at most: without blocks, of which one can be the last finished
+# Cells of all tables together, a few seconds of work at most. So many are computed at once, without blocks, since there is
+# nothing to resume.
+AT_ONCE = 1 << 30
 
 
 def cdist(
@@ -39,43 +39,44 @@ def cdist(
 ) -> TensorOrArray:
     """The distance of every series of x to every series of y, differentiable with respect to both.
 
-    Nothing is copied for a pair, and backward keeps the series alone: it computes the values anew, some pairs at a time. So
-    the memory is that of the inputs, of the result, and some 256 MiB. Without a gradient it is still less: pairs are
-    computed in blocks, and only the series and the values of two blocks have to be on the device. The sets may be memory
-    maps (`numpy.load(..., mmap_mode="r")`) or tensors on the CPU, and the values may go to a file.
+    Only the series are stored for backward, which computes the values again, some pairs at a time. So the memory is
+    that of the inputs and the result, and about 256 MiB. Without a gradient it is less: pairs are computed in blocks,
+    and only the series and values of two blocks have to be on the device. The sets may be memory maps (`numpy.load(...,
+    mmap_mode="r")`) or tensors on the CPU, and the values may go to a file.
 
     Args:
-        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D), or
-            a nested tensor, each with a length of its own.
+        x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D),
+            or a nested tensor, with different lengths.
         y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
-        distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). `dtw` and `soft_dtw` say what
-            their values are.
+        distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). The values are those of
+            these functions.
         gamma: smoothing of "soft_dtw" and "divergence", one positive number for all pairs. "dtw" has none.
         cost: as in `soft_dtw`. A callable gets the series of some pairs at a time.
         x_lengths: (P,) integers from 1 to N, as in `soft_dtw`.
-        y_lengths: (Q,) integers from 1 to M; where y is None those of x.
+        y_lengths: (Q,) integers from 1 to M; if y is None, those of x.
         bandwidth: Sakoe-Chiba radius, one integer for all pairs, or None.
         warp_penalty: cost of a step that advances in one series only, one number for all pairs.
         length_norm: divide every value by the sum of the pair's lengths.
         open_ends: match every series of x with any contiguous part of those of y. Needs a y, and no bandwidth; not for
             "divergence".
         kernel: "auto", or a name that `select_kernel` can return; "dtw" has one alone.
-        device: where to compute, such as "cuda"; None: where x is. Blocks are copied there, and values back, while others
-            are computed.
-        out: (P, Q), where the values are written to and then returned: a tensor, a NumPy array or memory map, or the path
-            of a .npy file, which is made. On disk, an interrupted or killed run leaves a file beside it, with ".progress"
-            at the end of its name, that says which blocks are finished; the same call goes on from there, and one with
-            other inputs or options is an error. It is removed when all is done.
-        progress: None: a bar on stderr, by tqdm if that is installed, when it takes longer than 5 seconds; False: none.
-        distributed: whether all ranks, where torch.distributed is initialised, compute it together: all of them make the
-            same call and get the whole result. With `out` on a disk that all share, each takes blocks until none is left,
-            and those of a rank that dies are computed by the others; an `out` in memory is each rank's own. False: this
-            rank computes all of it.
+        device: where to compute, such as "cuda"; None: the device of x. Blocks and values are copied while others are
+            computed.
+        out: (P, Q), where the values are written: a tensor, a NumPy array or memory map, or the path of a .npy file to
+            create. On disk, an interrupted run leaves a file whose name ends in ".progress" and that says which blocks
+            are finished. The same call continues from there; a call with other inputs or options is an error.
+            The progress file is removed at the end.
+        progress: None: a bar on stderr, by tqdm if that is installed, if the call takes longer than 5 seconds. False:
+            no bar.
+        distributed: whether all ranks compute the result together, if torch.distributed is initialised: all make the
+            same call and get the whole result. With `out` on a shared disk, each rank takes blocks until none is left,
+            and the others compute the blocks of a rank that dies; an `out` in memory belongs to its rank. False: this
+            rank computes everything.
 
     Returns:
-        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array where
-        x is one; with `out` that, or the memory map of the file at that path. Gradients are of the first order; there are
-        none with `out`, with another `device` than that of x, and with many ranks.
+        (P, Q) values: a tensor on the device of x, float64 for float64 inputs and float32 otherwise, or a NumPy array
+        if x is one. With `out`, that, or a memory map of the file. Gradients are of the first order; there are none
+        with `out`, with another `device` than that of x, or with several ranks.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message names it.
@@ -104,20 +105,20 @@ def cdist(
 def _check_can_have_gradient(in_memory, on_device, is_alone):
     reasons = (
         (in_memory, "with out"),
-        (on_device, "on another device than that of x"),
-        (is_alone, "by many ranks together (distributed=False: by each for itself)"),
+        (on_device, "if device is not that of x"),
+        (is_alone, "if ranks compute together (distributed=False: each rank alone)"),
     )
     for is_possible, reason in reasons:
         if not is_possible:
             raise RuntimeError(
-                f"cdist: a gradient is asked for, and there is none {reason}; call it under torch.no_grad(), or with "
+                f"cdist: x or y requires a gradient, and there is none {reason}; call it under torch.no_grad(), or with "
                 "x.detach() and y.detach()"
             )
 
 
 def _require_memory_of_its_own(out):
     if out.is_cpu and out.is_shared():
-        raise ValueError("out: expected memory of each rank's own, or a file, got a tensor in shared memory")
+        raise ValueError("out: expected a tensor in each rank's own memory, or a file, got a tensor in shared memory")
 
 
 @torch.no_grad()

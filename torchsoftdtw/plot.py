@@ -1,4 +1,4 @@
-"""Pictures of pairs, alignments, distances and averages, by matplotlib: `pip install torchsoftdtw[plot]`.
+"""Plots of pairs, alignments, distances and averages, by matplotlib: `pip install torchsoftdtw[plot]`.
 
 Series, matrices and paths are tensors or NumPy arrays. Every function draws on `ax`, or on new axes, and returns the axes.
 """
@@ -30,8 +30,8 @@ def pair(x: Any, y: Any, path: Any = None, *, channel: int = 0, ax: Axes | None 
     Args:
         x: (N,) or (N, D).
         y: (M,) or (M, D).
-        path: (K, 2), as `dtw_path` answers it, or its answer; None: the path of `dtw_path(x, y)`.
-        channel: which of D dimensions is drawn. The path is that of all of them.
+        path: (K, 2), or what `dtw_path` returns; None: the path of `dtw_path(x, y)`.
+        channel: which of D dimensions to draw. The path is that of all of them.
         ax: where to draw.
 
     Returns:
@@ -74,7 +74,7 @@ def alignment(
     Args:
         x: (N,) or (N, D): the rows, the first one above.
         y: (M,) or (M, D): the columns.
-        matched: a path (K, 2) of integers, or an alignment (N, M); or the answer of `dtw_path` or of `soft_dtw_alignment`.
+        matched: a path (K, 2) of integers, or an alignment (N, M); or what `dtw_path` or `soft_dtw_alignment` returns.
             None: the path of `dtw_path(x, y, cost=cost)`.
         cost: whose matrix is drawn, as in `soft_dtw`.
         channel: which of D dimensions is drawn in the margins.
@@ -131,11 +131,11 @@ def alignment(
 def distances(
     matrix: Any, labels: Sequence[Any] | None = None, columns: Sequence[Any] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """A matrix of distances, as `cdist` answers it.
+    """A matrix of distances, as `cdist` returns it.
 
     Args:
         matrix: (P, Q).
-        labels: P names of the rows, and of the columns too where there are as many and `columns` is None.
+        labels: P names of the rows, and of the columns if `columns` is None and there are as many.
         columns: Q names of the columns.
         ax: where to draw.
 
@@ -175,11 +175,11 @@ def distances(
 
 
 def average(series: Any, average: Any, *, channel: int = 0, ax: Axes | None = None) -> Axes:
-    """An average over the series that it is of.
+    """An average, drawn over its series.
 
     Args:
         series: (P, N) or (P, N, D), or a list of P series (length,) or (length, D).
-        average: (L,) or (L, D), or what has such a one as `.series`, as the answer of a barycenter.
+        average: (L,) or (L, D), or the result of `barycenter`.
         channel: which of D dimensions is drawn.
         ax: where to draw.
 
@@ -251,7 +251,7 @@ def _answer(name, given):
     if kinds.is_array(given):
         given = torch.from_numpy(given)
     if not isinstance(given, torch.Tensor):
-        raise TypeError(f"{name}: expected that of one pair, a tensor or a NumPy array, got {kinds.describe(given)}")
+        raise TypeError(f"{name}: expected the result for one pair, a tensor or a NumPy array, got {kinds.describe(given)}")
     return given.detach().cpu()
 
 

@@ -1,20 +1,21 @@
-"""The types of what functions and modules take and answer."""
+"""The types of arguments and results."""
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-if TYPE_CHECKING:
-    from numpy import ndarray as Array
+if TYPE_CHECKING or find_spec("numpy"):
+    from numpy import ndarray as Array  # torch has imported it already
 else:
-    Array = Any  # NumPy is no run-time need
+    Array = Any
 
 Series: TypeAlias = torch.Tensor | PackedSequence
 SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[Array]  # of a length of their own in a list
-TensorOrArray: TypeAlias = Any  # the one or the other, as the series are
+TensorOrArray: TypeAlias = Any  # a tensor or an array, as the series are
 Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
 Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
 Method: TypeAlias = Literal["soft", "dba", "divergence"]
@@ -31,7 +32,7 @@ Optimizer: TypeAlias = Callable[[list[torch.Tensor]], torch.optim.Optimizer]  # 
 
 
 class DTWPath(NamedTuple):
-    """What `dtw_path` and `dtw_path_from_cost` answer.
+    """The result of `dtw_path` and `dtw_path_from_cost`.
 
     Attributes:
         value: (B,) hard DTW, or 0-d for a pair without a batch.
@@ -44,7 +45,7 @@ class DTWPath(NamedTuple):
 
 
 class SoftAlignment(NamedTuple):
-    """What `soft_dtw_alignment` answers.
+    """The result of `soft_dtw_alignment`.
 
     Attributes:
         value: (B,) soft-DTW, or 0-d for a pair without a batch.
@@ -56,12 +57,12 @@ class SoftAlignment(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """What `subsequence_matches` answers: the ranges y[start:end], sorted by value.
+    """The result of `subsequence_matches`: the ranges y[start:end], sorted by value.
 
     Attributes:
         start: (k,) int64, the position in y of a range's first vector.
-        end: (k,) int64, that behind its last one.
-        value: (k,) what hard DTW is between the query and the range.
+        end: (k,) int64, the position after its last vector.
+        value: (k,) hard DTW between the query and the range.
     """
 
     start: TensorOrArray
@@ -70,11 +71,11 @@ class Matches(NamedTuple):
 
 
 class ProfiledMatches(NamedTuple):
-    """What `subsequence_matches` answers with `profile`.
+    """The result of `subsequence_matches` with `profile`.
 
     Attributes:
         start, end, value: as in `Matches`.
-        profile: (M,) the value of the best range whose last vector is y[j], inf where there is none.
+        profile: (M,) the value of the best range whose last vector is y[j], inf if there is none.
     """
 
     start: TensorOrArray

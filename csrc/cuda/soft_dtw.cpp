@@ -2,6 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/entry.h"
+#include "cuda/numbers/pair_status.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/face.h"
 #include "launch.h"
@@ -96,6 +97,14 @@ std::tuple<int64_t, int64_t, int64_t, int64_t> device_properties(int64_t device)
   return {properties.capability, properties.processors, properties.block_bytes, properties.float64_ratio};
 }
 
+Tensor pair_statuses(Tensor saved, int64_t batch) {
+  const std::optional<Plan> plan = Plan::from_code(recorded_code(saved.numel()));
+  STD_TORCH_CHECK(
+      plan.has_value() && plan->gives_up_pairs(),
+      "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2 or banded");
+  return torch::stable::clone(torch::stable::narrow(saved, 0, 0, batch * static_cast<int64_t>(sizeof(PairStatus))));
+}
+
 }  // namespace
 }  // namespace softdtw
 
@@ -103,4 +112,5 @@ SOFTDTW_REGISTER(CUDA, softdtw::CudaBackend, "cuda_saved_size")
 
 STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, CompositeExplicitAutograd, m) {
   m.impl("device_properties", TORCH_BOX(&softdtw::device_properties));
+  m.impl("pair_statuses", TORCH_BOX(&softdtw::pair_statuses));
 }

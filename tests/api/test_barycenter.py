@@ -321,8 +321,8 @@ WRONG = [
     ({"init": torch.zeros(9, 2), "labels": [0, 1] * 3}, ValueError, r"init: expected shape \(2, length, 2\), got \(9, 2\)"),
     ({"init": torch.full((9, 2), torch.nan)}, ValueError, "init: expected finite numbers"),
     ({"init": 3}, TypeError, "init: expected a torch.Tensor, got int"),
-    ({"optimizer": "Adam"}, TypeError, "optimizer: expected a callable that makes a torch.optim.Optimizer, got str"),
-    ({"optimizer": lambda own: own}, TypeError, "optimizer: expected a callable that makes .*, got list"),
+    ({"optimizer": "Adam"}, TypeError, "optimizer: expected a callable that returns a torch.optim.Optimizer, got str"),
+    ({"optimizer": lambda own: own}, TypeError, "optimizer: expected a callable that returns .*, got list"),
     ({"max_iter": -1}, ValueError, "max_iter: expected an integer of at least 0, got -1"),
     ({"max_iter": 1.5}, TypeError, "max_iter: expected an integer, got float"),
     ({"tol": -1.0}, ValueError, "tol: expected a number of at least 0, got -1.0"),
@@ -351,9 +351,9 @@ def test_wrong_series_are_named():
         with pytest.raises(ValueError, match=message):
             barycenter(wrong)
     assert barycenter(broken, lengths=[12, 12, 12, 5, 12, 12]).series.isfinite().all()
-    with pytest.raises(ValueError, match="lengths: expected None where series is no dense tensor"):
+    with pytest.raises(ValueError, match="lengths: expected None unless series is a dense tensor"):
         barycenter(list(series), lengths=LENGTHS)
     with pytest.raises(ValueError, match=r"lengths: expected shape \(2, 3\), one per series, got \(6,\)"):
         barycenter(series.view(2, 3, 12, 2), lengths=LENGTHS)
-    with pytest.raises(ValueError, match=r"labels: expected None where series is \(groups, series, length, dim\)"):
+    with pytest.raises(ValueError, match=r"labels: expected None if series is \(groups, series, length, dim\)"):
         barycenter(series.view(2, 3, 12, 2), labels=[0, 1])

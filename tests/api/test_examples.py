@@ -20,6 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         ("cluster_series.py", ["--dataset", "gun_point", "--starts", "1", "--rounds", "1", "--steps", "2"]),
         ("nearest_centroid.py", ["--steps", "2"]),
         ("find_pattern.py", ["--matches", "5"]),
+        ("draw_bands.py", []),
     ],
 )
 def test_example_runs_and_draws(tmp_path, script, brief, device):

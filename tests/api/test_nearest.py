@@ -156,7 +156,7 @@ def test_wrong_arguments_are_named(inputs, options, error, message):
 def test_there_is_no_gradient():
     x = X.clone().requires_grad_()
     with pytest.raises(
-        RuntimeError, match=r"nearest: a gradient is asked for, and there is none; call it under torch.no_grad"
+        RuntimeError, match=r"nearest: x or y requires a gradient, and there is none; call it under torch.no_grad"
     ):
         nearest(x, Y, 1)
     with torch.no_grad():

@@ -113,13 +113,15 @@ def _copy(folder, changes):
 
 # Files of which the emulation has its own.
 INSTEAD = {"assembly.cuh": f'#pragma once\n#include "{HERE / "ptx.h"}"\n'}
-# Patterns and what takes their place, of the files that have one. Strips: the choice whether an engine gives up what
-# another one computes faster, and counts.
+# Patterns and what takes their place, of the files that have one. Kernels: lists and windows of small batches too.
+# Strips: all pairs in windows, where those are asked for; the choice whether an engine gives up what another one computes
+# faster, and counts.
 STRIPS = {
     "linear_domain_forward.cuh": [
         (r"\(used - kSlack<T>\)\*", r"!is_patient * \g<0>"),
         (r"kAllLanes, goes_on\)\) break;", r"\g<0>\n      linear_steps_done = chunk * ShortPairLayout::kSteps;"),
     ],
+    "warp_pair.cuh": [(r"is_noise = ", r"is_noise = layout.has_windows || ")],
     "extended_range_strip.cuh": [(r"left_out = true;", "left_out = true;\n      if (lane == 0) ++stages_left_out;")],
 }
 # CPU tensors, and memory that holds NaN until it is written.
@@ -127,6 +129,10 @@ OF_CPU = [(r"(SOFTDTW_REGISTER\w*)\(CUDA", r"\1(CPU")]
 NO_GUARD = [(r" *const torch::stable::accelerator::DeviceGuard guard\(.*\n", "")]
 OTHER_OPS = [(r"LIBRARY(_IMPL)?\(torchsoftdtw,", r"LIBRARY\1(torchsoftdtw_emulated,")]
 KERNELS = {
+    "blocks.h": [
+        (r"kFewestCellsOfLists = .*;", "kFewestCellsOfLists = int64_t{1} << 16;"),
+        (r"kFewestForWindows = .*;", "kFewestForWindows = 2;"),
+    ],
     "soft_dtw.cpp": [*OF_CPU, *NO_GUARD, *OTHER_OPS],
     "hard_dtw.cpp": [*OF_CPU, *NO_GUARD],
     "higher_order.cpp": [*OF_CPU, *NO_GUARD],

@@ -39,7 +39,8 @@ class EmulatedGPU:
     @contextlib.contextmanager
     def behind_the_package(self, every_op):
         """Its ops in the place of the CPU's; `every_op`: also of those that name no kernel, and for "auto"."""
-        plan, is_for_cuda, known, saved_size = selection.plan, selection.is_for_cuda, repeats.known, ops.cuda_saved_size
+        plan, is_for_cuda, known = selection.plan, selection.is_for_cuda, repeats.known
+        saved_size, statuses = ops.cuda_saved_size, ops.pair_statuses
 
         def runs_here(kernel):
             return is_for_cuda(kernel) or (every_op and kernel == "auto")
@@ -55,11 +56,12 @@ class EmulatedGPU:
                         library.impl(name, _router(name, runs_here if names_kernel else None), "CPU", with_keyset=True)
             selection.plan, selection.is_for_cuda, repeats.known = choose, runs_here, {}
             ops.cuda_saved_size = torch.ops.torchsoftdtw_emulated.cuda_saved_size.default
+            ops.pair_statuses = torch.ops.torchsoftdtw_emulated.pair_statuses.default
             try:
                 yield
             finally:
                 selection.plan, selection.is_for_cuda, repeats.known = plan, is_for_cuda, known
-                ops.cuda_saved_size = saved_size
+                ops.cuda_saved_size, ops.pair_statuses = saved_size, statuses
 
 
 def _router(name, runs_here):

@@ -19,6 +19,10 @@ inline double with_upper_word_where(unsigned holds, double a) {
   return holds != 0 ? a : __hiloint2double(0, __double2loint(a));
 }
 
+// A kernel starts when the one before it has come to its end.
+inline void wait_for_kernel_before() {}
+inline void let_next_kernel_start() {}
+
 // An H200's unit is about as much too low as one that truncates, but for results near 1.
 inline float ex2_approx(float a) {
   const double exact = std::exp2(static_cast<double>(a));

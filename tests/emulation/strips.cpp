@@ -124,26 +124,28 @@ bool run_short_pair_with(const Problem<T>& problem, const ShortPairLayout& layou
   PairStatus status = PairStatus::kGivenUp;
   linear_steps_done = 0;
   in_a_warp([&] {
-    bool taken;
+    const int64_t own = static_cast<int>(threadIdx.x) < layout.lanes ? 0 : -1;
+    PairStatus then;
     if constexpr (kIsSteep)
-      taken = log2_forward<kRows, Options>(
-          problem, layout, 0, static_cast<int>(threadIdx.x) < layout.lanes, window, pair.value, kept, stride);
+      then = log2_forward<kRows, Options>(problem, layout, own, window, pair.value, kept, stride);
     else
-      taken = linear_forward<T, kRows, Options>(problem, layout, 0, window, pair.value, kept, stride);
-    if (threadIdx.x == 0 && taken) status = kIsSteep ? PairStatus::kIntegerLog2 : PairStatus::kLinearDomain;
+      then = linear_forward<T, kRows, Options>(problem, layout, own, window, pair.value, kept, stride);
+    if (threadIdx.x == 0) status = then;
   });
   if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;
   const Gradient<T> gradient = gradient_of(pair);
   char* const table = reinterpret_cast<char*>(shared.data());
-  unsigned failed = 0;
+  bool failed = false;
   in_a_warp([&] {
     using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows, Options>, LinearBackward<T, kRows, Options>>;
     if constexpr (kKind == ShortPairKind::kLog2Window || kKind == ShortPairKind::kWindow)
-      failed = short_pair_window_backward<Engine>(problem, gradient, layout, 0, table, kept, stride, &status);
+      failed = short_pair_window_backward<Engine>(
+          problem, gradient, layout, static_cast<int>(threadIdx.x) < ShortPairLayout::kWindow ? 0 : -1, table, kept, stride);
     else
-      short_pair_backward<Engine, typename Engine::Pair>(problem, gradient, layout, 0, table, kept, stride, &status);
+      short_pair_backward<Engine, typename Engine::Pair>(
+          problem, gradient, layout, static_cast<int>(threadIdx.x) < layout.lanes ? 0 : -1, table, kept, stride);
   });
-  window_failures += failed != 0;
+  window_failures += failed;
   return true;
 }
 
@@ -160,6 +162,7 @@ bool run_short_pair(const Pair<T>& pair, int lanes) {
   ShortPairLayout layout(pair.n, pair.m, lanes);
   if constexpr (kKind == ShortPairKind::kWindow || kKind == ShortPairKind::kLog2Window) {
     layout.rows = ShortPairLayout::kMostRows;
+    layout.has_windows = true;
     return run_short_pair_of<T, ShortPairLayout::kMostRows, kKind>(problem, layout, pair);
   } else {
     switch (layout.rows) {

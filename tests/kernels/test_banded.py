@@ -9,10 +9,11 @@ from test_engines import Case, assert_value, bound_of, expected
 
 from torchsoftdtw import select_kernel, soft_dtw
 from torchsoftdtw._kernels import ops
+from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = OF_GPU
 KERNEL = KernelCase(GPU, "stencil/banded")
-TAKEN, GIVEN_UP = 0, 1
+TAKEN, GIVEN_UP = "linear_domain", "extended_range"
 
 
 def series(kind, batch, length, seed):
@@ -49,14 +50,14 @@ def assert_close(results, case, gammas, what=""):
 
 
 def statuses(x, y, gammas, bandwidth, x_lengths=None, y_lengths=None):
-    """Which engine has taken a pair, as forward writes it first of what it saves (test_many_pairs)."""
+    """The number format that has taken each pair."""
     lengths = [None if z is None else torch.tensor(z).to(GPU) for z in (x_lengths, y_lengths)]
     own = torch.tensor(bandwidth).to(GPU) if isinstance(bandwidth, list) else None
     radius = -1 if own is not None else bandwidth
     gammas = torch.tensor(gammas, dtype=torch.float64).to(GPU)
     options = (*lengths, own, gammas, None, radius, 1.0, 0.0, "sqeuclidean", KERNEL.name, 0, True)
     saved = ops.forward(x.float().to(GPU), y.float().to(GPU), *options)[1]
-    return saved[: 4 * len(x)].view(torch.int32).tolist()
+    return of_saved(saved, len(x))
 
 
 # Of 4 to 32 lanes, each with 4, 6 and 8 rows a lane: up to so many columns of a row. Few pairs have 4 rows a lane

@@ -11,6 +11,7 @@ from test_engines import Case, assert_value, bound_of, expected, flat, noise, wi
 
 from torchsoftdtw import select_kernel, soft_dtw
 from torchsoftdtw._kernels import ops
+from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = [OF_GPU, pytest.mark.long]
 KERNEL = KernelCase(GPU, "stencil")
@@ -90,15 +91,14 @@ def test_values_and_gradients(name, dtype):
 
 
 def statuses(case, dtype, gamma):
-    """(repetitions, pairs): which engine has taken a pair. A forward pass writes that first of what it saves."""
+    """(repetitions, pairs): the number format that has taken a pair."""
     x, y, _, times = many(case, dtype)
     options = (*(None,) * 5, -1, gamma, 0.0, "sqeuclidean", "stencil", 0, True)
     saved = ops.forward(x.to(GPU), y.to(GPU), *options)[1]
-    return numpy64(saved[: 4 * len(x)].view(torch.int32)).reshape(times, -1)
+    return np.array(of_saved(saved, len(x))).reshape(times, -1)
 
 
-# Verdicts: level has taken a pair, neither has, or integer log2.
-LINEAR, GIVEN_UP, LOG2 = range(3)
+LINEAR, GIVEN_UP, LOG2 = "linear_domain", "extended_range", "integer_log2"
 
 
 def test_engines_take_pairs_within_their_ranges():

@@ -9,6 +9,7 @@ from test_engines import Expected, assert_value, bound_of
 
 from torchsoftdtw import soft_dtw
 from torchsoftdtw._kernels import ops
+from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = [OF_GPU, pytest.mark.always]
 KERNEL = KernelCase(GPU, "stencil")
@@ -16,14 +17,14 @@ DTYPES = [torch.float32, torch.float64]
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]  # all are fast in one dimension
 GAMMAS = (1.0, 0.1, 0.01)
 PENALTIES = (0.0, 1e-6, 0.03, 0.7, 5.0, 40.0, 1e6)
-LINEAR, GIVEN_UP, LOG2 = range(3)
+LINEAR, GIVEN_UP, LOG2 = "linear_domain", "extended_range", "integer_log2"
 
 
 def statuses(x, y, cost, gammas, penalties):
-    """Which engine has taken a pair, as forward writes it first of what it saves (test_many_pairs)."""
+    """The number format that has taken each pair."""
     per_pair = (torch.as_tensor(z, dtype=torch.float64).expand(len(x)).contiguous().to(GPU) for z in (gammas, penalties))
     options = (None, None, None, *per_pair, -1, 1.0, 0.0, cost, "stencil", 0, True)
-    return ops.forward(x.to(GPU), y.to(GPU), *options)[1][: 4 * len(x)].view(torch.int32).tolist()
+    return of_saved(ops.forward(x.to(GPU), y.to(GPU), *options)[1], len(x))
 
 
 def assert_pair(results, x, y, cost, gamma, penalty, what):

@@ -160,14 +160,14 @@ def test_what_has_no_derivative_to_gamma_or_a_penalty_says_so(device, name):
         with pytest.raises(ValueError, match=f"{name}: expected a tensor that requires no gradient"):
             soft_dtw_divergence(x, y, kind=kind, **options)
     first = torch.autograd.grad(soft_dtw(x.requires_grad_(), y, **options).sum(), x, create_graph=True)[0]
-    with pytest.raises(RuntimeError, match="gamma and warp_penalty have derivatives of the value alone"):
+    with pytest.raises(RuntimeError, match="gamma and warp_penalty have derivatives of the value only"):
         first.sum().backward()
 
 
 @pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacfwd], ids=["grad", "jacfwd"])
 def test_torch_func_has_no_derivative_to_gamma_and_says_so(device, transform):
     x, y = series(device)
-    with pytest.raises(RuntimeError, match="gamma and warp_penalty have derivatives of the value alone"):
+    with pytest.raises(RuntimeError, match="gamma and warp_penalty have derivatives of the value only"):
         transform(lambda gamma: soft_dtw(x, y, gamma).sum())(tensor(GAMMAS, device))
 
 

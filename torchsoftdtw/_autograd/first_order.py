@@ -156,7 +156,7 @@ def refuse_tracing():
     """Raise under torch.jit.trace, which would write down the example's tensors as constants of an autograd.Function."""
     if torch.jit.is_tracing():
         raise RuntimeError(
-            "torchsoftdtw has no gradients under torch.jit.trace, which PyTorch has deprecated: take torch.compile or "
+            "torchsoftdtw has no gradients under torch.jit.trace, which PyTorch has deprecated: use torch.compile or "
             "torch.export, or trace under torch.no_grad()"
         )
 

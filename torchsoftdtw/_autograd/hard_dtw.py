@@ -106,7 +106,7 @@ def finite_where_a_path_is(spans, like):
 
 def _no_second_order(ctx, *grads):
     raise RuntimeError(
-        "the ops dtw_backward and dtw_from_cost_backward have no derivatives, those of torchsoftdtw.dtw have"
+        "the ops dtw_backward and dtw_from_cost_backward have no derivatives; use torchsoftdtw.dtw, which has them"
     )
 
 

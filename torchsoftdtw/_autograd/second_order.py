@@ -29,8 +29,8 @@ def refuse_gammas(asked):
     """Raise where a derivative with respect to gammas or penalties is asked for; `asked` is by option per pair."""
     if any(asked[PER_PAIR - 2 : PER_PAIR]):
         raise RuntimeError(
-            "gamma and warp_penalty have derivatives of the value alone, of the first order and in reverse mode outside "
-            "torch.func: detach them"
+            "gamma and warp_penalty have derivatives of the value only, of the first order, in reverse mode and outside "
+            "torch.func; detach them"
         )
 
 

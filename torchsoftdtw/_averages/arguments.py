@@ -30,11 +30,13 @@ def of_series(series, lengths, weights, labels):
     if kinds.is_array(series):
         series = torch.from_numpy(series)
     if lengths is not None and (not isinstance(series, torch.Tensor) or series.is_nested):
-        raise ValueError("lengths: expected None where series is no dense tensor, and each has its own length")
+        raise ValueError(
+            "lengths: expected None unless series is a dense tensor, since other series have their own lengths"
+        )
     groups, count = None, 1
     if isinstance(series, torch.Tensor) and not series.is_nested and series.dim() == 4:
         if labels is not None:
-            raise ValueError("labels: expected None where series is (groups, series, length, dim)")
+            raise ValueError("labels: expected None if series is (groups, series, length, dim)")
         groups, series = series.shape[:2], series.flatten(0, 1)
         count = groups[0]
         lengths = _flat("lengths", lengths, groups)
@@ -156,5 +158,5 @@ def _weights(weights, series, groups):
         raise ValueError(f"weights: expected shape ({len(series)},), one per series, got {tuple(tensor.shape)}")
     tensor = tensor.to(device=series.device, dtype=torch.float64)
     if not bool((tensor.isfinite() & (tensor >= 0)).all()):
-        raise ValueError("weights: expected finite numbers of at least 0, got others")
+        raise ValueError("weights: expected finite numbers of at least 0, got NaN, infinity or a negative number")
     return tensor

@@ -11,7 +11,7 @@ def minimise(evaluate, start, max_iter, make):
     optimizer = make([average])
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
-            f"optimizer: expected a callable that makes a torch.optim.Optimizer, got {type(optimizer).__name__}"
+            f"optimizer: expected a callable that returns a torch.optim.Optimizer, got {type(optimizer).__name__}"
         )
     found = []
 

@@ -88,8 +88,8 @@ class SeriesEstimator(BaseEstimator):
         self._check_distance()
         if self.distance == "dtw" and self.cost != "sqeuclidean":
             raise ValueError(
-                "cost: expected 'sqeuclidean' for the distance 'dtw', whose averages are for no other, got "
-                f"{self.cost!r}; distance='soft_dtw' with a small gamma takes it"
+                "cost: expected 'sqeuclidean' for the distance 'dtw', whose averages work with no other, got "
+                f"{self.cost!r}; distance='soft_dtw' with a small gamma works with every cost"
             )
 
     def _measure(self):

@@ -156,7 +156,7 @@ def check_progress(progress):
 def check_ends(open_ends, bandwidth):
     """Raise for open ends beside a band: a band is laid around the corners, which open ends leave open."""
     if flag("open_ends", open_ends) and bandwidth is not None:
-        raise ValueError("open_ends: a bandwidth and open ends exclude each other, expected bandwidth=None")
+        raise ValueError("open_ends: expected bandwidth=None, since a band has fixed ends")
 
 
 def per_length(value, options, n, m):

@@ -28,7 +28,7 @@ def padded_set(name, series, lengths):
         shapes = [tuple(part.shape) for part in series.unbind()]
         other = next((shape for shape in shapes if shape[1] != shapes[0][1]), None)
         if other is not None:  # padding would fill up the vectors, too
-            raise ValueError(f"{name}: expected series of one and the same dimension, got shapes {shapes[0]} and {other}")
+            raise ValueError(f"{name}: expected series of the same dimension, got shapes {shapes[0]} and {other}")
         own = torch.tensor([length for length, _ in shapes], dtype=torch.int64, device="cpu")
         _check_own_lengths(name, own)
         return torch.nested.to_padded_tensor(series, 0.0), own
@@ -37,7 +37,7 @@ def padded_set(name, series, lengths):
 
 def _check(name, lengths, tensor, kind, dims):
     if lengths is not None:
-        raise ValueError(f"{name}_lengths: expected None where {name} is {kind}, which has its own lengths")
+        raise ValueError(f"{name}_lengths: expected None if {name} is {kind}, which has its own lengths")
     if tensor.dim() != dims:
         raise ValueError(
             f"{name}: expected {kind} of (length, dim) series, got series of {tensor.dim() - dims + 2} dimensions"

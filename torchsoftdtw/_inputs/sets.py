@@ -61,7 +61,7 @@ def device_to_compute_on(device, x):
     if found.type != "cuda":
         raise ValueError(f"device: expected the CPU or CUDA, got {found}")
     if not torch.cuda.is_available():
-        raise RuntimeError(f"device: {found} was asked for, and torch.cuda.is_available() is False")
+        raise RuntimeError(f"device: got {found}, but torch.cuda.is_available() is False")
     return torch.device("cuda", torch.cuda.current_device()) if found.index is None else found
 
 
@@ -75,7 +75,7 @@ def of_set(name, series, lengths):
     """(series (P, N, D), lengths (P,) or None) of a set in any form."""
     if isinstance(series, (list, tuple)):
         if lengths is not None:
-            raise ValueError(f"{name}_lengths: expected None where {name} is a list, whose series have their own lengths")
+            raise ValueError(f"{name}_lengths: expected None if {name} is a list, whose series have their own lengths")
         return _of_list(name, series)
     if kinds.is_array(series):
         series = from_numpy(series)

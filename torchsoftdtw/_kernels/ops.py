@@ -31,6 +31,7 @@ dtw = torch.ops.torchsoftdtw.dtw.default
 cpu_saved_size = torch.ops.torchsoftdtw.cpu_saved_size.default
 cuda_saved_size = torch.ops.torchsoftdtw.cuda_saved_size.default
 select_kernel = torch.ops.torchsoftdtw.select_kernel.default
+pair_statuses = torch.ops.torchsoftdtw.pair_statuses.default
 device_properties = torch.ops.torchsoftdtw.device_properties.default
 dtw_backward = torch.ops.torchsoftdtw.dtw_backward.default
 forward_of_pairs = torch.ops.torchsoftdtw.forward_of_pairs.default

@@ -43,17 +43,17 @@ def of_call(x, y, k, cost, warp_penalty, normalize, bandwidth, device):
         bandwidth = None if bandwidth is None else per_pair.band_radius(bandwidth)
     elif bandwidth is not None:
         raise ValueError(
-            "bandwidth: expected None without normalize=True, since ranges of any length have no band in common"
+            "bandwidth: expected None without normalize=True, since ranges of different lengths have no common band"
         )
     elif callable(cost):
         raise ValueError(
-            "cost: expected a name without normalize=True, got a callable, which would make all of the N x M costs; "
-            "apply what it does to x and y first, such as a feature map, or use a name"
+            "cost: expected a name without normalize=True, got a callable, which would compute all of the N x M "
+            "costs; use a name, and apply a feature map to x and y first if you need one"
         )
     device = sets.device_to_compute_on(device, x)
     if arguments.wants_gradient(x, y):
         raise RuntimeError(
-            "subsequence_matches: a gradient is asked for, and there is none; call it under torch.no_grad(), or with "
+            "subsequence_matches: x or y requires a gradient, and there is none; call it under torch.no_grad(), or with "
             "x.detach() and y.detach()"
         )
     _check_finite(x)

@@ -108,10 +108,12 @@ def _check(mapping, path, result, problem, count):
     except (ValueError, KeyError, TypeError, AttributeError):
         differing = None
     if differing is None or (not differing and len(mapping) != len(header) + count):
-        raise ValueError(f"out: {path} is not what this version of torchsoftdtw leaves by an unfinished result; delete it")
+        raise ValueError(
+            f"out: {path} is not the progress file of an unfinished result of this version of torchsoftdtw; delete it"
+        )
     if differing:
         raise ValueError(
             f"out: {result} is the unfinished result of another problem, which differs in {', '.join(differing)}; choose "
-            f"another path, or delete {path} to begin anew"
+            f"another path, or delete {path} to start again"
         )
     return len(header)

@@ -73,8 +73,8 @@ class Ranks:
             return question(*inputs)
         except RuntimeError as error:
             raise RuntimeError(
-                "cdist: the store of torch.distributed does not answer, so the rank that hosts it has probably ended; what "
-                "is finished of an `out` on disk is kept, and the same call goes on from there"
+                "cdist: the store of torch.distributed does not answer, so the rank that hosts it has probably ended; "
+                "finished blocks of an `out` on disk are kept, and the same call continues from there"
             ) from error
 
     def has(self, name):
@@ -188,8 +188,8 @@ def put_together(tensor, ranks):
     distributed.all_reduce(own, distributed.ReduceOp.MAX)
     if own[:2].tolist() != (-own[2:]).tolist():
         raise RuntimeError(
-            "cdist: the ranks of torch.distributed were asked different problems, and without an `out` on disk they answer "
-            "together; distributed=False lets each rank have its own"
+            "cdist: the ranks of torch.distributed made different calls, and without an `out` on disk they compute one "
+            "result together; distributed=False lets each rank compute its own"
         )
     # As whole numbers, of which a sum with zeros has every bit.
     bits = tensor.view(torch.int64 if tensor.dtype == torch.float64 else torch.int32)

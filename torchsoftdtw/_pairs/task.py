@@ -148,9 +148,9 @@ def of_sets(x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_p
     arguments.flag("length_norm", length_norm)
     is_half = y is None
     if open_ends and (is_half or distance == "divergence"):
-        raise ValueError("open_ends: expected False without a y, and for the divergence: neither is symmetric then")
+        raise ValueError("open_ends: expected False without y and for the divergence, which would not be symmetric")
     if is_half and y_lengths is not None:
-        raise ValueError("y_lengths: expected None where y is None; x_lengths holds for both")
+        raise ValueError("y_lengths: expected None if y is None; x_lengths is used for both")
     pair = sets.pair(x, y, x_lengths, y_lengths)
     options = sets.options(pair, 1.0 if distance == "dtw" else gamma, warp_penalty, bandwidth)
     task = Task(pair.x, pair.y, options, distance, cost, length_norm, open_ends, kernel, pair.dtype, is_half)

@@ -39,6 +39,17 @@ __device__ __forceinline__ double with_upper_word_where(unsigned holds, double a
   return a;
 }
 
+// ---- A kernel and the one before it in its stream (launch_overlapping_kernel). Nothing before sm_90, where they do not overlap.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Waits until the kernel before has come to its end, and what it has written is there to read.
+__device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// The next kernel may start once all blocks have said so, or have ended.
+__device__ __forceinline__ void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;"); }
+#else
+__device__ __forceinline__ void wait_for_kernel_before() {}
+__device__ __forceinline__ void let_next_kernel_start() {}
+#endif
+
 // ---- Approximations in float32. ftz: subnormal operands and results are 0.
 
 #define SOFTDTW_UNARY(name, instruction)                \

@@ -36,10 +36,12 @@ cudaError_t allow_most_shared_memory(Kernel kernel) {
   return error;
 }
 
+enum class Start { kAfterKernelBefore, kOverlapping };
+
 // `bytes`: of shared memory, beside what the kernel declares. Returns what this launch came to, whatever error was there before it.
 template <class... Parameters, class... Arguments>
-cudaError_t launch_kernel(
-    void (*kernel)(Parameters...), const Blocks& blocks, dim3 threads, int64_t bytes, cudaStream_t stream,
+cudaError_t launch_kernel_at(
+    Start at, void (*kernel)(Parameters...), const Blocks& blocks, dim3 threads, int64_t bytes, cudaStream_t stream,
     const Arguments&... arguments) {
   constexpr int64_t kNeedsNoPermission = 32 * 1024;  // 48 KiB with what kernels declare, at most 16 KiB
   if (blocks.x > Blocks::kMostX || blocks.y > Blocks::kMostY) return kTooManyBlocks;
@@ -50,9 +52,36 @@ cudaError_t launch_kernel(
   const dim3 grid(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y));
   const auto start = [&](Parameters... parameters) {
     void* pointers[] = {&parameters...};
-    return cudaLaunchKernel(kernel, grid, threads, pointers, static_cast<size_t>(bytes), stream);
+    if (at == Start::kAfterKernelBefore)
+      return cudaLaunchKernel(kernel, grid, threads, pointers, static_cast<size_t>(bytes), stream);
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = static_cast<size_t>(bytes);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, kernel, parameters...);
   };
   return start(arguments...);
+}
+
+template <class Kernel, class... Arguments>
+cudaError_t launch_kernel(
+    Kernel kernel, const Blocks& blocks, dim3 threads, int64_t bytes, cudaStream_t stream, const Arguments&... arguments) {
+  return launch_kernel_at(Start::kAfterKernelBefore, kernel, blocks, threads, bytes, stream, arguments...);
+}
+// May start while the kernel before it in the stream, which is of this package, is still at work, once all blocks of that have said
+// ptx::let_next_kernel_start(). One of its blocks at least has to say ptx::wait_for_kernel_before(), so that what comes after it in
+// the stream comes after both. Where GPUs cannot do so, it starts later.
+template <class Kernel, class... Arguments>
+cudaError_t launch_overlapping_kernel(
+    Kernel kernel, const Blocks& blocks, dim3 threads, int64_t bytes, cudaStream_t stream, const Arguments&... arguments) {
+  const Start at = current_device().capability >= 90 ? Start::kOverlapping : Start::kAfterKernelBefore;
+  return launch_kernel_at(at, kernel, blocks, threads, bytes, stream, arguments...);
 }
 
 }  // namespace softdtw

@@ -67,9 +67,10 @@ struct NoLinearPenalty {
   // log2(1 / v) of a cell without a cost: a part for an exponent, and a whole one for a float64's.
   __device__ __forceinline__ static T tilt() { return kTilt; }
   __device__ __forceinline__ static int whole() { return 0; }
+  __device__ __forceinline__ static double of_cell() { return static_cast<double>(kTilt); }
   __device__ __forceinline__ static double diagonal() { return kDiagonal; }
   __device__ __forceinline__ static int top() { return kTop; }
-  // log2(c)
+  // log2(1 / v) as a whole, and log2(c)
   __device__ __forceinline__ static double of_step() { return static_cast<double>(kTilt); }
 };
 
@@ -102,6 +103,7 @@ class LinearPenalty {
   __device__ __forceinline__ bool fits(T deepest, T most) const { return exists && deepest + (kTop - top_) <= most; }
   __device__ __forceinline__ T tilt() const { return tilt_; }
   __device__ __forceinline__ int whole() const { return whole_; }
+  __device__ __forceinline__ double of_cell() const { return tilt_ + static_cast<double>(whole_ >> 20); }
   __device__ __forceinline__ double diagonal() const { return diagonal_; }
   __device__ __forceinline__ int top() const { return top_; }
   __device__ __forceinline__ double of_step() const { return of_step_; }

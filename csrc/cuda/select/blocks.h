@@ -47,10 +47,17 @@ inline int lanes_of_pair(int64_t batch, int64_t n) {
   while (lanes < kLanes && batch * lanes < kFewestWarps * kLanes) lanes *= 2;
   return lanes;
 }
+// Whether pairs of a kind go through a kernel of their own, by lists. To make them takes another launch and some 10 us: not of small
+// work, nor of short pairs, of which a lane has fewer rows or a warp has several.
+constexpr int kFewestRowsOfLists = 12;
+constexpr int64_t kFewestCellsOfLists = int64_t{1} << 28;
+inline bool has_lists_of_pairs(int64_t batch, int64_t n, int64_t m, bool is_float64, int lanes, int rows) {
+  return !is_float64 && lanes == kLanes && rows >= kFewestRowsOfLists && batch * n * m >= kFewestCellsOfLists;
+}
 // Whether backward takes them by windows of 16 of 32 lanes, two pairs a warp: with fewer pairs a window has no fewer turns.
 constexpr int64_t kFewestForWindows = 1024;
-inline bool goes_back_in_windows(int64_t batch, bool is_float64, int lanes, int rows) {
-  return !is_float64 && lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
+inline bool goes_back_in_windows(int64_t batch, int lanes, int rows) {
+  return lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
 }
 
 // Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).

@@ -116,6 +116,27 @@ cudaError_t cudaLaunchKernel(
       grid, block, bytes, [&] { emulation::call(kernel, arguments, std::index_sequence_for<Parameters...>()); });
   return runtime.noted(emulation::machine().failure().empty() ? cudaSuccess : cudaErrorLaunchFailure);
 }
+// One that may overlap with the kernel before it comes after that here.
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+template <class... Parameters>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Parameters... parameters) {
+  void* arguments[] = {&parameters...};
+  return cudaLaunchKernel(
+      kernel, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+}
 inline cudaError_t cudaGetLastError() { return std::exchange(emulation::runtime().last, cudaSuccess); }
 inline const char* cudaGetErrorString(cudaError_t error) {
   static std::string message;

@@ -162,17 +162,25 @@ struct RingPair {
       }
     }
     __syncwarp();
-    float apart = 0;
-#pragma unroll 8
-    for (int i = lane; i < extent.n - 1; i += lanes) apart += cost.cost(own[i + 1] - own[i]);
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
-      apart += __shfl_xor_sync(kAllLanes, apart, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    foreseen = apart > kRoughest * extent.n ? groups : 0;
+    // As short pairs have it (kernels/linear_domain/warp_pair.cuh).
+    const float middle = 0.5f * lesser(lowest, y_lowest) + 0.5f * greater(highest, y_highest);
+    float apart = 0, off_middle = 0;
+#pragma unroll 8
+    for (int i = lane; i < extent.n - 1; i += lanes) {
+      apart += cost.cost(own[i + 1] - own[i]);
+      off_middle += cost.cost(own[i] - middle);
+    }
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      apart += __shfl_xor_sync(kAllLanes, apart, distance);
+      off_middle += __shfl_xor_sync(kAllLanes, off_middle, distance);
+    }
+    foreseen = apart > off_middle ? groups : 0;
     const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
     const float widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = cost.cost(widest);

@@ -9,7 +9,7 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
-#include "cuda/numbers/pair_status.cuh"
+#include "cuda/numbers/pair_lists.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/plan.h"
 #include "extended_range_strip.cuh"
@@ -53,12 +53,17 @@ template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_statuses, is_banded;
+  bool has_statuses, is_banded, has_lists;
 
   SavedLayout(const Problem<T>& problem_, const Plan& plan)
-      : problem(problem_), has_statuses(plan.gives_up_pairs()), is_banded(plan.is(Specialization::kBanded)) {}
+      : problem(problem_), has_statuses(plan.gives_up_pairs()), is_banded(plan.is(Specialization::kBanded)),
+        has_lists(has_statuses && !is_banded && ShortPairLayout(problem_).has_lists) {}
 
-  int64_t status_bytes() const { return has_statuses ? (problem.batch * sizeof(PairStatus) + 255) / 256 * 256 : 0; }
+  int64_t status_bytes() const {
+    if (!has_statuses) return 0;
+    const int64_t bytes = problem.batch * sizeof(PairStatus) + (has_lists ? PairLists::bytes(problem.batch) : 0);
+    return (bytes + 255) / 256 * 256;
+  }
   int64_t bytes_of_pair() const {
     const int64_t extended = Saved<S>::bytes_of_pair(Sizes<S>(problem));
     if (!has_statuses) return extended;
@@ -80,6 +85,8 @@ struct SavedLayout {
     if (!has_statuses) return problem.batch;
     return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
   }
+  // Of a block. The few pairs that foresight leaves shorten their time by several; others cost little by two.
+  int warps(int64_t strips) const { return stencil_warps(has_lists ? 1 : rows(), strips); }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };

@@ -166,7 +166,8 @@ __device__ __forceinline__ bool log2_sweep_back(
 template <int kRows, class Options = PlainOptions>
 struct Log2Backward {
   static constexpr int kWarps = 0;  // registers as many as they take
-  static constexpr PairStatus kStatus = PairStatus::kIntegerLog2;
+  static constexpr bool kOverlaps = true;
+  static constexpr PairStatus kStatus = PairStatus::kIntegerLog2, kInWindow = PairStatus::kIntegerLog2InWindow;
   using Table = Log2Table<kRows>;
   using Pair = ShortPair<float, kRows, false, Options>;
   using Window = PairWindow<kRows, false, Options>;

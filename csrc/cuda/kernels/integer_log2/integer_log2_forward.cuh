@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/numbers/pair_status.cuh"
 #include "integer_log2.cuh"
 
 namespace softdtw {
@@ -9,22 +10,22 @@ namespace softdtw {
 constexpr int kLog2ChunksBetweenLooks = 8;
 constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 
-// Of the pairs that are `wanted`. Returns whether the lane's is taken.
+// Returns what has become of the lane's pair.
 template <int kRows, class Options = PlainOptions>
-__device__ bool log2_forward(
-    const Problem<float>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory,
-    float* value, char* saved, int64_t stride) {
+__device__ PairStatus log2_forward(
+    const Problem<float>& problem, const ShortPairLayout& layout, int64_t own, float* memory, float* value,
+    char* saved, int64_t stride) {
   using State = Log2State<kRows>;
   constexpr int kSteps = ShortPairLayout::kSteps;
-  if (!__any_sync(kAllLanes, wanted)) return false;
-  const ShortPair<float, kRows, false, Options> pair(problem, layout, first_pair, wanted, memory);
-  if (!__any_sync(kAllLanes, pair.fits)) return false;
+  const ShortPair<float, kRows, false, Options> pair(problem, layout, own, own >= 0, memory);
+  if (!__any_sync(kAllLanes, pair.fits)) return PairStatus::kGivenUp;
+  const bool in_window = layout.has_windows && pair.is_noise;
   int* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<int*>(saved + pair.pair * stride) + pair.lane;
   // The lane's last row, step by step, where a window (window.cuh) may stand below it.
   float2* edge = nullptr;
   if constexpr (kRows == ShortPairLayout::kMostRows)
-    if (kept != nullptr && layout.keeps_edge<float>(pair.lane))
+    if (kept != nullptr && in_window && layout.keeps_edge(pair.lane))
       edge = reinterpret_cast<float2*>(kept - pair.lane + layout.edge<float>(pair.lane, ShortPairLayout::kEdgeWords));
   State state;
   state.start(pair.is_first_lane());
@@ -78,7 +79,8 @@ __device__ bool log2_forward(
                         fabs(exponent) >= kLeastOfAStep * (pair.extent.n + pair.extent.m);
   if (accepted) store_value(problem, pair.pair, reference, last.m, last.s, value);
   const bool is_lost = pair.any_of_pair(!is_exact), is_found = pair.any_of_pair(accepted);
-  return is_found && !is_lost;
+  if (!is_found || is_lost) return PairStatus::kGivenUp;
+  return in_window ? PairStatus::kIntegerLog2InWindow : PairStatus::kIntegerLog2;
 }
 
 }  // namespace softdtw

@@ -24,7 +24,7 @@ cudaError_t launch_short_pairs_forward(
 template <typename T>
 cudaError_t launch_short_pairs_backward(
     const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
-    const PairStatus* statuses, cudaStream_t stream) {
+    PairStatus* statuses, cudaStream_t stream) {
   return with_short_pair_options(problem, [&](auto options) {
     return backward_of_short_pairs<decltype(options)>(problem, in_linear_domain, gradient, saved, stride, statuses, stream);
   });
@@ -35,8 +35,8 @@ template cudaError_t launch_short_pairs_forward(
 template cudaError_t launch_short_pairs_forward(
     const Problem<double>&, bool, double*, char*, int64_t, PairStatus*, cudaStream_t);
 template cudaError_t launch_short_pairs_backward(
-    const Problem<float>&, bool, const Gradient<float>&, const char*, int64_t, const PairStatus*, cudaStream_t);
+    const Problem<float>&, bool, const Gradient<float>&, const char*, int64_t, PairStatus*, cudaStream_t);
 template cudaError_t launch_short_pairs_backward(
-    const Problem<double>&, bool, const Gradient<double>&, const char*, int64_t, const PairStatus*, cudaStream_t);
+    const Problem<double>&, bool, const Gradient<double>&, const char*, int64_t, PairStatus*, cudaStream_t);
 
 }  // namespace softdtw

@@ -17,6 +17,6 @@ cudaError_t launch_short_pairs_forward(
 template <typename T>
 cudaError_t launch_short_pairs_backward(
     const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
-    const PairStatus* statuses, cudaStream_t stream);
+    PairStatus* statuses, cudaStream_t stream);
 
 }  // namespace softdtw

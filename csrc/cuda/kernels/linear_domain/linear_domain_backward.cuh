@@ -154,7 +154,8 @@ __device__ __forceinline__ bool linear_sweep_back(
 template <typename T, int kRows, class Options = PlainOptions>
 struct LinearBackward {
   static constexpr int kWarps = 8;  // of a multiprocessor that registers are given out for
-  static constexpr PairStatus kStatus = PairStatus::kLinearDomain;
+  static constexpr bool kOverlaps = false;
+  static constexpr PairStatus kStatus = PairStatus::kLinearDomain, kInWindow = PairStatus::kLinearDomainInWindow;
   using Numbers = LinearNumbers<T>;
   using Table = LinearTable<T, kRows>;
   using Pair = ShortPair<T, kRows, true, Options>;

@@ -1,6 +1,7 @@
 // One warp computes its pairs' values with the linear domain (linear_domain.cuh).
 #pragma once
 
+#include "cuda/numbers/pair_status.cuh"
 #include "linear_domain_sweep.cuh"
 
 namespace softdtw {
@@ -11,12 +12,13 @@ template <typename T>
 constexpr int kSlack = sizeof(T) == 4 ? 40 : 100;
 
 // Whether a pair may come to its end within the range, by what it has used up of it on the way to the lane's place. That can only
-// grow. In rough series it grows evenly, so their end is foreseen; smooth ones often pay the most where they begin.
+// grow. In noise it grows evenly, so the end is foreseen; other series often pay the most where they begin.
 template <class Pair, typename T, int kRows>
 __device__ __forceinline__ bool is_promising(const Pair& pair, const LinearState<T, kRows>& state, int steps) {
   const int top = pair.penalty.top(), used = top - state.highest_exponent();
   const int done = (pair.lane + 1) * kRows + steps - pair.lane;
-  return used <= top - kLeast && (used - kSlack<T>)*pair.foreseen <= done * (top - kLeast);
+  const int foreseen = pair.is_noise ? pair.extent.n + pair.extent.m : 0;
+  return used <= top - kLeast && (used - kSlack<T>)*foreseen <= done * (top - kLeast);
 }
 
 // Returns the last entry of the pair to the lane that holds it; 0 where the pair is given up. `edge`: where the lane's last row is
@@ -57,22 +59,22 @@ __device__ __forceinline__ double linear_sweep(
   return last;
 }
 
-// Returns whether the lane's pair is taken.
+// Returns what has become of the lane's pair.
 template <typename T, int kRows, class Options = PlainOptions>
-__device__ bool linear_forward(
-    const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, T* memory, T* value, char* saved,
+__device__ PairStatus linear_forward(
+    const Problem<T>& problem, const ShortPairLayout& layout, int64_t own, T* memory, T* value, char* saved,
     int64_t stride) {
   using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
   using Pair = ShortPair<T, kRows, true, Options>;
-  const bool exists = Pair::number(layout, first_pair) < problem.batch;
-  const Pair pair(problem, layout, first_pair, exists, memory);
-  if (!__any_sync(kAllLanes, pair.fits)) return false;
+  const Pair pair(problem, layout, own, own >= 0, memory);
+  if (!__any_sync(kAllLanes, pair.fits)) return PairStatus::kGivenUp;
+  const bool in_window = layout.has_windows && pair.is_noise;
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
   Word* const edge =
-      kept != nullptr && layout.keeps_edge<T>(pair.lane) ? kept - pair.lane + layout.edge<T>(pair.lane, 1) : nullptr;
+      kept != nullptr && in_window && layout.keeps_edge(pair.lane) ? kept - pair.lane + layout.edge<T>(pair.lane, 1) : nullptr;
   const auto sweep = [&](auto keeps_edges) {
     constexpr bool kKeepsEdges = decltype(keeps_edges)::value;
     return pair.all_shallow() ? linear_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)
@@ -80,7 +82,7 @@ __device__ bool linear_forward(
   };
   double last;
   if constexpr (sizeof(T) == 4 && kRows == ShortPairLayout::kMostRows)
-    last = saved != nullptr && layout.has_window<T>() ? sweep(std::true_type()) : sweep(std::false_type());
+    last = saved != nullptr && in_window ? sweep(std::true_type()) : sweep(std::false_type());
   else
     last = sweep(std::false_type());
   const bool accepted = pair.fits && pair.end_row >= 0 && last >= power_of_two(kLeast);
@@ -88,7 +90,8 @@ __device__ bool linear_forward(
     const double exponent = pair.penalty.top() - log2(last) - pair.penalty.of_step() * (pair.extent.n + pair.extent.m);
     value[pair.pair] = static_cast<T>(exponent * problem.gamma_of(pair.pair) * kLn2);
   }
-  return pair.any_of_pair(accepted);
+  if (!pair.any_of_pair(accepted)) return PairStatus::kGivenUp;
+  return in_window ? PairStatus::kLinearDomainInWindow : PairStatus::kLinearDomain;
 }
 
 }  // namespace softdtw

@@ -21,33 +21,33 @@ struct ShortPairLayout {
   static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
   int lanes, rows;                  // of a pair, of a lane
   int chunks;                       // of a pair of the problem's full length
+  bool has_lists;                   // of pairs (numbers/pair_status.cuh)
+  bool has_windows;                 // in backward, of pairs that are noise
 
   __host__ ShortPairLayout(int64_t n, int64_t m, int lanes_)
       : lanes(lanes_),
         rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
-        chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps) {}
+        chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps),
+        has_lists(false),
+        has_windows(false) {}
   template <typename T>
   __host__ explicit ShortPairLayout(const Problem<T>& problem)
-      : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {}
+      : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {
+    has_lists = has_lists_of_pairs(problem.batch, problem.n, problem.m, sizeof(T) == 8, lanes, rows);
+    has_windows = has_lists && goes_back_in_windows(problem.batch, lanes, rows);
+  }
   __host__ int pairs() const { return kWarp / lanes; }  // of a warp
   // What forward keeps of a pair: its entries before every chunk but the first, whose start is known. Of float32 problems the
   // integer log2 may have to keep something beside them. And the rows above the places of a window (window.cuh).
   template <typename T>
   __host__ int64_t bytes_of_pair() const {
-    const int64_t words = first_edge<T>() + (has_window<T>() ? kEdges * kSteps * chunks * kEdgeWords : 0);
+    const int64_t words = first_edge<T>() + (has_windows ? kEdges * kSteps * chunks * kEdgeWords : 0);
     return words * sizeof(typename LinearNumbers<T>::Word);
   }
   static constexpr int kWindow = 16, kWindowStep = 4;                             // lanes
   static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: integer log2's
-  template <typename T>
-  __host__ __device__ bool has_window() const {
-    return sizeof(T) == 4 && rows == kMostRows && lanes == kWarp;
-  }
   // The last rows of lanes 3, 7, 11 and 15, each by the sweep's steps, of so many words: where they begin, in words.
-  template <typename T>
-  __host__ __device__ bool keeps_edge(int lane) const {
-    return has_window<T>() && lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep;
-  }
+  static __device__ bool keeps_edge(int lane) { return lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep; }
   template <typename T>
   __host__ __device__ int64_t edge(int lane, int words) const {
     return first_edge<T>() + int64_t{lane / kWindowStep} * kSteps * chunks * words;
@@ -87,7 +87,6 @@ struct ShortGradient {
 };
 
 constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in integer log2
-constexpr int kRoughest = 3;                 // mean exponent of a cost of neighbours in a series that is smooth
 
 // A pair's penalty, in the form of the linear domain (kIsScaled) or of integer log2.
 template <typename T, bool kIsScaled, class Options>
@@ -101,6 +100,16 @@ __device__ __forceinline__ T factor_of_cost(const Problem<T>& problem, int64_t p
   return static_cast<T>(Cost::kIsRooted ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
 }
 constexpr float kFarthestFromOrigin = 32;  // of stretched numbers
+
+// How the numbers of a pair's series are stretched, from the middle between the least and the largest of them.
+template <typename T>
+struct Stretch {
+  T origin, factor, farthest;
+
+  __device__ Stretch(T lowest, T highest, T factor_)
+      : origin(T(0.5) * lowest + T(0.5) * highest), factor(factor_), farthest(of(highest)) {}
+  __device__ __forceinline__ T of(T number) const { return (number - origin) * factor; }
+};
 
 // kIsScaled: costs of differences are exponents of 2. Otherwise they have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
@@ -122,13 +131,14 @@ struct ShortPair {
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
   bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
-  int foreseen;  // steps of the pair, if costs go on along any path as they begin, by how far neighbours in x are apart
+  bool is_noise;          // whether neighbours in x have little to do with each other
 
-  // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others.
-  __device__ ShortPair(const Problem<T>& problem, const ShortPairLayout& layout, int64_t first_pair, bool wanted, T* memory)
+  // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others. own: the lane's pair,
+  // or -1.
+  __device__ ShortPair(const Problem<T>& problem, const ShortPairLayout& layout, int64_t own, bool wanted, T* memory)
       : lanes(layout.lanes),
         lane(threadIdx.x & (layout.lanes - 1)),
-        pair(min(number(layout, first_pair), problem.batch - 1)),
+        pair(max(own, int64_t{0})),
         extent(problem.extent(pair)),
         cost(T(1)),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
@@ -147,44 +157,58 @@ struct ShortPair {
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair));
     cost = Cost(kIsScaled ? factor : T(1));
-    const T origin = kIsStretched ? columns.data[0] : T(0);
-    const T stretch = kIsStretched ? factor : T(1);
-    T apart = 0, lowest = 0, highest = 0, y_lowest = (columns.data[0] - origin) * stretch, y_highest = y_lowest;
+    T lowest = 0, highest = 0, y_lowest = columns.data[0], y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      x[k] = (rows.data[min(lane * kRows + k, last) * rows.row_stride] - origin) * stretch;
+      x[k] = rows.data[min(lane * kRows + k, last) * rows.row_stride];
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
-      if (k > 0) apart += cost.cost(x[k] - x[k - 1]);
     }
-    T* const own = memory + threadIdx.x / lanes * layout.window();
-    for (int i = lane; i < lanes - 1 + kSteps * chunks + 2 * kAhead; i += lanes) {
-      const T y =
-          (columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride] - origin) * stretch;
-      own[i] = y;
+    T* const window = memory + threadIdx.x / lanes * layout.window();
+    const int numbers = lanes - 1 + kSteps * chunks + 2 * kAhead;
+    for (int i = lane; i < numbers; i += lanes) {
+      const T y = columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride];
+      window[i] = y;
       y_lowest = lesser(y_lowest, y);
       y_highest = greater(y_highest, y);
     }
-    line = own + lanes - 1 + kAhead - lane;
+    line = window + lanes - 1 + kAhead - lane;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
-      apart += __shfl_xor_sync(kAllLanes, apart, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    foreseen = apart > kRoughest * extent.n ? extent.n + extent.m : 0;
-    const T farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
+    const Stretch<T> stretch(lesser(lowest, y_lowest), greater(highest, y_highest), factor);
+    if constexpr (kIsStretched) {
+#pragma unroll
+      for (int k = 0; k < kRows; ++k) x[k] = stretch.of(x[k]);
+      for (int i = lane; i < numbers; i += lanes) window[i] = stretch.of(window[i]);
+    }
+    // In white noise the first sum is about twice the other one.
+    T apart = 0, off_mean = 0, mean = 0;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) mean += x[k];
+    for (int distance = lanes / 2; distance > 0; distance /= 2) mean += __shfl_xor_sync(kAllLanes, mean, distance);
+    mean /= static_cast<T>(kRows * lanes);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (k > 0) apart += cost.cost(x[k] - x[k - 1]);
+      off_mean += cost.cost(x[k] - mean);
+    }
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      apart += __shfl_xor_sync(kAllLanes, apart, distance);
+      off_mean += __shfl_xor_sync(kAllLanes, off_mean, distance);
+    }
+    is_noise = apart > off_mean;
     const T widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = cost.cost(widest) * (kIsScaled ? T(1) : factor);
-    fits = wanted && is_valid && (kIsStretched ? farthest <= kFarthestFromOrigin : true) &&
+    deepest = cost.cost(kIsStretched ? widest * factor : widest) * (kIsScaled ? T(1) : factor);
+    fits = wanted && is_valid && (kIsStretched ? stretch.farthest <= kFarthestFromOrigin : true) &&
            penalty.fits(deepest, kIsScaled ? T(Numbers::Deep::kDeepest) : T(kDeepestUnscaled));
     __syncwarp();
   }
-  // Which pair a lane has, or would have.
-  __device__ static int64_t number(const ShortPairLayout& layout, int64_t first_pair) {
-    return first_pair + threadIdx.x / layout.lanes;
-  }
+  // Which of its warp's pairs a lane has.
+  __device__ static int number(const ShortPairLayout& layout) { return threadIdx.x / layout.lanes; }
   __device__ __forceinline__ const T* columns() const { return line; }
   __device__ __forceinline__ int end_column() const { return extent.m; }
   // Whether entries have been kept of what is before a chunk.

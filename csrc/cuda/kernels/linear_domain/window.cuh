@@ -32,7 +32,7 @@ struct PairWindow {
   float factor;
   Cost cost;
   const Penalty penalty;
-  float x[kRows], origin, deepest;
+  float x[kRows], origin = 0, deepest;
   float* line;      // of y, with what is read ahead at either end
   int first, lane;  // of the pair
   int end_lane, end_step, end_chunk, chunks;
@@ -44,9 +44,9 @@ struct PairWindow {
   int written;     // columns of dy from which on they are
 
   __device__ PairWindow(
-      const Problem<float>& problem_, const ShortPairLayout& layout, int64_t first_pair, bool wanted, float* memory)
+      const Problem<float>& problem_, const ShortPairLayout& layout, int64_t own_pair, bool wanted, float* memory)
       : problem(problem_),
-        pair(min(number(layout, first_pair), problem.batch - 1)),
+        pair(max(own_pair, int64_t{0})),
         extent(problem.extent(pair)),
         cost(1.0f),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
@@ -60,18 +60,18 @@ struct PairWindow {
     lane = first + ((static_cast<int>(threadIdx.x) - first) & (kLanes - 1));
 
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
-    origin = kIsStretched ? columns.data[0] : 0;
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair));
     cost = Cost(kIsScaled ? factor : 1.0f);
-    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
+    float lowest = INFINITY, highest = -INFINITY, y_lowest = INFINITY, y_highest = -INFINITY;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
-      const float own = scaled(rows.data[i * rows.row_stride]);
+      const float own = rows.data[i * rows.row_stride];
       lowest = fminf(lowest, own);
       highest = fmaxf(highest, own);
     }
     float* const own = memory + threadIdx.x / kLanes * layout.window();
-    for (int i = threadIdx.x % kLanes; i < kWarp - 1 + kSteps * chunks + 2 * kAhead; i += kLanes) {
-      const float y = scaled(columns.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * columns.row_stride]);
+    const int numbers = kWarp - 1 + kSteps * chunks + 2 * kAhead;
+    for (int i = threadIdx.x % kLanes; i < numbers; i += kLanes) {
+      const float y = columns.data[min(max(i - (kWarp - 1 + kAhead), 0), extent.m - 1) * columns.row_stride];
       own[i] = y;
       y_lowest = fminf(y_lowest, y);
       y_highest = fmaxf(y_highest, y);
@@ -85,7 +85,12 @@ struct PairWindow {
       y_highest = fmaxf(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
     const float widest = fmaxf(highest - y_lowest, y_highest - lowest);
-    deepest = wanted ? cost.cost(widest) : 0;
+    deepest = wanted ? cost.cost(kIsStretched ? widest * factor : widest) : 0;
+    if constexpr (kIsStretched) {
+      const Stretch<float> stretch(fminf(lowest, y_lowest), fmaxf(highest, y_highest), factor);
+      origin = stretch.origin;
+      for (int i = threadIdx.x % kLanes; i < numbers; i += kLanes) own[i] = stretch.of(own[i]);
+    }
     read_rows();
     __syncwarp();
   }
@@ -94,7 +99,7 @@ struct PairWindow {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) x[k] = scaled(rows.data[min(lane * kRows + k, extent.n - 1) * rows.row_stride]);
   }
-  __device__ static int64_t number(const ShortPairLayout&, int64_t first_pair) { return first_pair + threadIdx.x / kLanes; }
+  __device__ static int number(const ShortPairLayout&) { return threadIdx.x / kLanes; }
   __device__ __forceinline__ bool all_shallow() const {
     return __all_sync(kAllLanes, deepest <= LinearNumbers<float>::Shallow::kDeepest);
   }

@@ -121,7 +121,7 @@ cudaError_t first_forward(
 template <typename T>
 cudaError_t first_backward(
     const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const char* saved, int64_t stride,
-    const PairStatus* statuses, cudaStream_t stream) {
+    PairStatus* statuses, cudaStream_t stream) {
   if constexpr (sizeof(T) == 4)
     if (plan.is(Specialization::kBanded)) return launch_banded_backward(problem, gradient, saved, stride, statuses, stream);
   return launch_short_pairs_backward(
@@ -147,10 +147,8 @@ cudaError_t forward(
     return with_forward_tile<S>(problem, plan, [&](auto tile) {
       using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
-      // A few rejected pairs leave the machine idle: several warps a pair shorten their time, and cost little where there are
-      // many.
       return launch(
-          stencil_forward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kForwardBytes, stream,
+          stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream,
           problem, value, kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), statuses);
     });
   });
@@ -166,9 +164,9 @@ cudaError_t backward(
     const Sizes<S> sizes(problem);
     const auto parts = scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes());
     return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
-      const PairStatus* statuses = nullptr;
+      PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
-        statuses = static_cast<const PairStatus*>(saved);
+        statuses = static_cast<PairStatus*>(memory);
         const cudaError_t error =
             first_backward(problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), statuses, stream);
         if (error != cudaSuccess) return error;
@@ -177,7 +175,7 @@ cudaError_t backward(
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
-            stencil_backward<Engine>, layout.rows(), stencil_warps(layout.rows(), sizes.strips), Engine::kBackwardBytes,
+            stencil_backward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kBackwardBytes,
             stream, problem, target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes),
             statuses);
       };

@@ -1,0 +1,131 @@
+// Which number format a pair of a large batch goes to first: a kernel before the sweeps, which decides by hard DTW of every eighth
+// sample. Its value, times eight, is near that of the whole pair, and takes a sixty-fourth of the work. Which weights the linear
+// domain will need is foreseen too, so that pairs with the same ones run side by side; what is needed indeed is found out later.
+#pragma once
+
+#include "cuda/numbers/pair_lists.cuh"
+#include "warp_pair.cuh"
+
+namespace softdtw {
+
+struct Foresight {
+  static constexpr int kStride = 8, kRows = 8, kLanes = 8, kWarps = 4, kPairs = kWarps * kWarp / kLanes;
+  static_assert(kLanes * kRows * kStride >= kMostShortRows);
+  static constexpr int kMostColumns = kLongestShort / kStride + 1;
+  // Binary orders that a pair may be foreseen to use. Too few, and pairs are swept in vain; too many, and they go where they are slower.
+  static constexpr float kMost = 1.1f * (kTop - kLeast);
+  // Of what a step uses by its tilt, the part that is not made up for by there being many paths.
+  static constexpr float kTiltUsed = 0.25f;
+  // White noise: a step of n + m uses half its tilt, and so much of the cost between x and its mean.
+  static constexpr float kTiltUsedByNoise = 0.5f, kCostOfNoise = 0.35f;
+};
+
+template <class Options>
+__global__ void __launch_bounds__(Foresight::kWarps* kWarp) foresee_kernel(
+    const __grid_constant__ Problem<float> problem, PairStatus* statuses) {
+  using Cost = typename Options::template Cost<float>;
+  using Penalty = ShortPairPenalty<float, true, Options>;
+  constexpr int kRows = Foresight::kRows, kStride = Foresight::kStride, kLanes = Foresight::kLanes;
+  ptx::let_next_kernel_start();
+  __shared__ float memory[Foresight::kPairs][Foresight::kMostColumns];
+  const int64_t place = int64_t{blockIdx.x} * Foresight::kPairs + threadIdx.x / kLanes;
+  const bool exists = place < problem.batch;
+  const int64_t pair = exists ? place : problem.batch - 1;
+  const int lane = threadIdx.x % kLanes;
+  Extent extent = problem.extent(pair);
+  const bool is_valid = extent.valid();
+  if (!is_valid) extent.n = extent.m = 1;
+  const float factor = factor_of_cost<Cost>(problem, pair), stretch = Cost::kIsRooted ? factor : 1.0f;
+  const Cost cost(factor);
+  const Penalty penalty(problem.penalty_of(pair) * problem.scale_of(pair));
+
+  const auto sum = [](float a) {
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) a += __shfl_xor_sync(kAllLanes, a, distance);
+    return a;
+  };
+  const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
+  float x[kRows], next[kRows], lowest = INFINITY, highest = -INFINITY, total = 0;
+  // Samples whose next one is in the series, too.
+  const int samples = max((extent.n - 2 - kStride / 2) / kStride + 1, 0);
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {
+    const int row = (lane * kRows + k) * kStride + kStride / 2;
+    x[k] = rows.data[min(row, extent.n - 1) * rows.row_stride] * stretch;
+    next[k] = rows.data[min(row + 1, extent.n - 1) * rows.row_stride] * stretch;
+    lowest = lesser(lowest, x[k]);
+    highest = greater(highest, x[k]);
+    if (lane * kRows + k < samples) total += x[k];
+  }
+  const float mean = sum(total) / max(samples, 1);
+  float apart = 0, off_mean = 0;
+#pragma unroll
+  for (int k = 0; k < kRows; ++k)
+    if (lane * kRows + k < samples) {
+      apart += cost.cost(x[k] - next[k]);
+      off_mean += cost.cost(x[k] - mean);
+    }
+  off_mean = sum(off_mean);
+  const bool is_noise = sum(apart) > off_mean;  // as ShortPair has it
+
+  float* const y = memory[threadIdx.x / kLanes];
+  const int coarse_columns = (extent.m + kStride - 1) / kStride;
+  float y_lowest = INFINITY, y_highest = -INFINITY;
+#pragma unroll 8
+  for (int i = lane; i < coarse_columns; i += kLanes) {
+    y[i] = columns.data[min(i * kStride + kStride / 2, extent.m - 1) * columns.row_stride] * stretch;
+    y_lowest = lesser(y_lowest, y[i]);
+    y_highest = greater(y_highest, y[i]);
+  }
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    const auto other = [&](float a) { return __shfl_xor_sync(kAllLanes, a, distance); };
+    const float low = other(lowest), high = other(highest), y_low = other(y_lowest), y_high = other(y_highest);
+    lowest = lesser(lowest, low);
+    highest = greater(highest, high);
+    y_lowest = lesser(y_lowest, y_low);
+    y_highest = greater(y_highest, y_high);
+  }
+  const float widest = greater(highest - y_lowest, y_highest - lowest);
+  __syncwarp();
+
+  // The lanes are in the coarse table as those of strips are in theirs.
+  const float step_penalty = kStride * static_cast<float>(penalty.of_cell() - penalty.of_step());
+  const auto with_penalty = [&](float a) { return Options::kHasPenalty ? a + step_penalty : a; };
+  const int end = (extent.n - 1) / kStride, end_lane = end / kRows;
+  int steps = coarse_columns + end_lane;
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) steps = max(steps, __shfl_xor_sync(kAllLanes, steps, distance));
+  if (__all_sync(kAllLanes, is_noise)) steps = 0;
+  float left[kRows], diag = lane == 0 ? 0.0f : INFINITY, last = INFINITY;
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) left[k] = INFINITY;
+  for (int t = 0; t < steps; ++t) {
+    const int column = t - lane;
+    const float own_y = y[min(max(column, 0), coarse_columns - 1)];
+    float up = __shfl_up_sync(kAllLanes, left[kRows - 1], 1, kLanes);
+    if (lane == 0) up = INFINITY;
+    float upper_left = diag;
+    diag = up;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      // The chain down the rows is as short as can be.
+      const float best = fminf(upper_left, with_penalty(left[k]));
+      upper_left = left[k];
+      left[k] = up = fminf(best, with_penalty(up)) + cost.cost(x[k] - own_y);
+    }
+    if (lane == end_lane && column == coarse_columns - 1) last = pick(left, end % kRows);
+  }
+  if (!exists || lane != end_lane) return;
+  const float length = extent.n + extent.m, tilt = static_cast<float>(penalty.of_step()) * length;
+  const float used = is_noise ? Foresight::kTiltUsedByNoise * tilt + Foresight::kCostOfNoise * off_mean / samples * length
+                              : Foresight::kTiltUsed * tilt + kStride * last;
+  const bool is_likely = is_valid && used <= Foresight::kMost;
+  const PairLists lists(statuses, problem.batch);
+  if (is_likely)
+    lists.append_linear(pair, penalty.fits(cost.cost(widest), ShallowWeight::kDeepest));
+  else
+    lists.append(PairStatus::kGivenUp, pair);
+}
+
+}  // namespace softdtw
