@@ -29,6 +29,7 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
+from torchsoftdtw._kernels.number_formats import number_formats
 
 SHAPES = {
     "cuda": ("4096x512x1", "4096x128x1", "32x1024x1", "16x2048x1", "256x2048x1", "64x1024x8", "4096x512x4"),
@@ -66,7 +67,21 @@ def measure(shape, kind, gamma, percent, kernel, options, device):
         with torch.no_grad():
             row["forward"] = timed(lambda: function(x, y))
         row["forward_backward"] = timed(common.with_gradients(function, x.requires_grad_(), y.requires_grad_()))
+    if formats := formats_of(x, y, gamma, bandwidth, kernel):
+        row["formats"] = formats
     return row
+
+
+def formats_of(x, y, gamma, bandwidth, kernel):
+    """How many pairs each number format has taken, where there is more than one to take them."""
+    if not x.is_cuda or gamma == 0 or bandwidth is not None:
+        return None
+    shape = dict(zip(("n", "m", "batch", "dim"), (x.shape[1], y.shape[1], len(x), x.shape[2]), strict=True))
+    name = torchsoftdtw.select_kernel(
+        **shape, dtype=x.dtype, device=x.device, gradient=True, kernel=kernel, specialization=True
+    )
+    is_shared = name in ("stencil/linear_domain", "stencil/integer_log2")
+    return number_formats(x.detach(), y.detach(), gamma, kernel) if is_shared else None
 
 
 def shape_of(row):

@@ -15,6 +15,7 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
+from torchsoftdtw._kernels import selection
 
 # batch x length x dim, or series x length x dim for all pairs of a set; then what differs from unit noise, float32,
 # gamma 1, forward and backward.
@@ -43,6 +44,13 @@ JOBS = (
     "512x1024x4/float64",
 )
 LONG_JOBS = ("1x1048576x1/forward",)
+OPTIONS = ("", "/band=5", "/band=10", "/penalty=0.5", "/euclidean", "/cityblock", "/hard", "/hard/band=10")
+OPTION_SHAPES = (
+    *("40000x96x1", "4096x512x1", "512x128x1", "128x1024x1", "16x2048x1"),
+    *("256x200x3", "64x1024x8", "32x512x64"),
+)
+OPTION_JOBS = tuple(f"{shape}{option}" for shape in OPTION_SHAPES for option in OPTIONS)
+COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber")
 LONG_CELLS = 1 << 36  # from which three calls are enough
 CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
 VALUE_ERROR, GRADIENT_ERROR = 1e-5, 1e-3  # that a row may have,
@@ -59,14 +67,29 @@ class Job(NamedTuple):
     backward: bool = True
     kind: str = "noise"
     pairs: bool = False  # all pairs of `batch` series
+    band: int = 100  # its radius in percent of the length; 100: no band
+    penalty: float = 0.0  # the warp penalty
+    cost: str = "sqeuclidean"
 
     @property
     def count(self):
         return self.batch**2 if self.pairs else self.batch
 
     @property
+    def bandwidth(self):
+        return None if self.band >= 100 else self.length * self.band // 100
+
+    @property
     def cells(self):
-        return self.count * self.length**2
+        return self.count * common.cells_in_band(self.length, self.length, self.bandwidth)
+
+    @property
+    def is_hard(self):
+        return self.gamma == 0
+
+    @property
+    def options(self):
+        return {"bandwidth": self.bandwidth, "warp_penalty": self.penalty, "cost": self.cost}
 
 
 def parse_job(text):
@@ -80,6 +103,14 @@ def parse_job(text):
                 job = job._replace(dtype=extra)
             elif extra in data_kinds.KINDS:
                 job = job._replace(kind=extra)
+            elif extra.startswith("band="):
+                job = job._replace(band=int(extra.removeprefix("band=")))
+            elif extra.startswith("penalty="):
+                job = job._replace(penalty=float(extra.removeprefix("penalty=")))
+            elif extra in COSTS:
+                job = job._replace(cost=extra)
+            elif extra == "hard":
+                job = job._replace(gamma=0.0)
             elif extra == "forward":
                 job = job._replace(backward=False)
             elif extra == "pairs":
@@ -87,7 +118,8 @@ def parse_job(text):
             else:
                 raise ValueError
     except (TypeError, ValueError):
-        message = f"expected BATCHxLENGTHxDIM[/forward][/pairs][/float64][/gamma=G][/KIND], got {text!r}"
+        parts = "[/forward][/pairs][/float64][/gamma=G][/hard][/band=PERCENT][/penalty=P][/COST][/KIND]"
+        message = f"expected BATCHxLENGTHxDIM{parts}, got {text!r}"
         raise argparse.ArgumentTypeError(message) from None
     return job
 
@@ -107,10 +139,14 @@ def errors(job, function, x, y):
     length = min(job.length, CHECKED_LENGTH)
 
     def exact(x, y):
-        return torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=plain)
+        kernel = "auto" if job.is_hard else plain
+        return torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=kernel, **job.options)
 
     found = {"checked_length": length}
-    found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], job.gamma, job.backward)
+    # Of paths that cost the same, hard DTW's gradient follows one, and rounding says which.
+    gradients = job.backward and not job.is_hard
+    unit = job.gamma or min(data_kinds.GAMMAS)
+    found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], unit, gradients)
     assert_small(job.text, found, length)
     return found
 
@@ -139,7 +175,7 @@ def measure(job, options, device):
         timing = {"device": device, "warmup": 1, "repeats": 3}
 
     def soft_dtw(x, y):
-        return torchsoftdtw.soft_dtw(x, y, job.gamma)
+        return torchsoftdtw.soft_dtw(x, y, job.gamma, **job.options)
 
     def forward():
         with torch.no_grad():
@@ -152,7 +188,12 @@ def measure(job, options, device):
         return timed(common.captured(run)) if device.type == "cuda" and job.cells < LONG_CELLS else None
 
     sizes = (job.count, job.length, job.length, job.dim)
-    plan, of_values = (common.chosen_plan(sizes, x.dtype, x.device, gradient) for gradient in (job.backward, False))
+    if job.is_hard:
+        plan = of_values = selection.Plan("dtw", 0)
+    else:
+        plan, of_values = (
+            common.chosen_plan(sizes, x.dtype, x.device, gradient, **job.options) for gradient in (job.backward, False)
+        )
     row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
     row |= {f"forward_{name}": choice for name, choice in of_values._asdict().items()}
     del row["text"]
@@ -223,6 +264,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=parse_job, nargs="+", help="such as 64x300x2 or 64x300x2/float64/gamma=0.1")
     parser.add_argument("--long", action="store_true", help=f"also {', '.join(LONG_JOBS)}")
+    parser.add_argument("--options", action="store_true", help="bands, penalties, costs and hard DTW beside plain calls")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--commit", help="that the record names; git's by default")
@@ -233,7 +275,7 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     device = common.resolve_device(options.device)
-    jobs = options.jobs or [parse_job(text) for text in JOBS]
+    jobs = options.jobs or [parse_job(text) for text in (OPTION_JOBS if options.options else JOBS)]
     if options.long:
         jobs += [parse_job(text) for text in LONG_JOBS]
     rows = []

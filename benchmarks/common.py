@@ -64,11 +64,13 @@ def parse_shape(text):
     return batch, length, dim
 
 
-def chosen_plan(sizes, dtype, device, gradient):
+def chosen_plan(sizes, dtype, device, gradient, *, bandwidth=None, warp_penalty=0.0, cost="sqeuclidean"):
     """The Plan of a call with kernel="auto"; sizes: batch, n, m and dim."""
     if device.type == "cpu":
         return selection.Plan("cpu", 0)
-    return selection.choose("auto", sizes, dtype, device, gradient)
+    options = (bandwidth is not None, warp_penalty != 0, False)
+    radius = -1 if bandwidth is None else bandwidth
+    return selection.choose("auto", sizes, dtype, device, gradient, cost, options, radius)
 
 
 def read_ucr(path):

@@ -140,7 +140,8 @@ bool run_short_pair_with(const Problem<T>& problem, const ShortPairLayout& layou
     using Engine = std::conditional_t<kIsSteep, Log2Backward<kRows, Options>, LinearBackward<T, kRows, Options>>;
     if constexpr (kKind == ShortPairKind::kLog2Window || kKind == ShortPairKind::kWindow)
       failed = short_pair_window_backward<Engine>(
-          problem, gradient, layout, static_cast<int>(threadIdx.x) < ShortPairLayout::kWindow ? 0 : -1, table, kept, stride);
+          problem, gradient, layout, static_cast<int>(threadIdx.x) < ShortPairLayout::kWindow ? 0 : -1, table, kept,
+          stride);
     else
       short_pair_backward<Engine, typename Engine::Pair>(
           problem, gradient, layout, static_cast<int>(threadIdx.x) < layout.lanes ? 0 : -1, table, kept, stride);

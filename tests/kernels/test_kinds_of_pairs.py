@@ -1,4 +1,4 @@
-"""Large batches whose pairs go to number formats by foresight, and from there to lists (csrc/cuda/numbers/pair_status.cuh)."""
+"""Large batches, whose pairs go to number formats by foresight and by lists (csrc/cuda/kernels/linear_domain)."""
 
 import numpy as np
 import oracle
@@ -27,7 +27,9 @@ def series(kind, length, seed):
         "walk": walk,  # within
         "wide_walk": 80 * walk,  # far beyond
         "still": 0.01 * walk + 3,  # a value near 0 beside the number of steps
-        "spike": torch.where(torch.arange(length)[:, None] == 8, 14.0, 0.01 * walk),  # that every eighth sample does not show
+        "spike": torch.where(
+            torch.arange(length)[:, None] == 8, 14.0, 0.01 * walk
+        ),  # that every eighth sample does not show
         "far": 1e3 + walk,
     }[kind]
 
@@ -63,7 +65,10 @@ def test_who_takes_what():
     x, y, kinds = pairs()
     saved = ops.forward(x.to(GPU), y.to(GPU), *[None] * 5, -1, GAMMA, 0.0, "sqeuclidean", "stencil", 0, True)[1]
     taken = dict(zip(kinds, of_saved(saved, BATCH), strict=True))
-    within, beyond = {"walk": "linear_domain", "still": "linear_domain"}, {"noise": "integer_log2", "wide_walk": "integer_log2"}
+    within, beyond = (
+        {"walk": "linear_domain", "still": "linear_domain"},
+        {"noise": "integer_log2", "wide_walk": "integer_log2"},
+    )
     assert {kind: taken[kind] for kind in (*within, *beyond)} == within | beyond
     counts = number_formats(x.to(GPU), y.to(GPU), GAMMA, "stencil")
     assert sum(counts.values()) == BATCH and counts["linear_domain"] >= 2 * (BATCH // len(KINDS))
@@ -87,7 +92,7 @@ def test_a_batch_of_one_kind_alone():
 
 
 def test_invalid_lengths_and_nan_beside_others():
-    x, y, kinds = pairs()
+    x, y, _ = pairs()
     x[3] = np.nan
     lengths = torch.full((BATCH,), N)
     lengths[5] = 1

@@ -30,7 +30,10 @@ def test_values_and_gradients(batch, n, m, dtype):
     gammas = torch.tensor(GAMMAS, dtype=torch.float64).repeat_interleave(batch // 2)
     at = torch.arange(batch) % PAIRS
     results = run(KERNEL, x[at].to(dtype), y[at].to(dtype), gammas.to(GPU))
-    assert set(statuses(x[at].to(dtype), y[at].to(dtype), gammas)) == {"linear_domain", "integer_log2" if dtype == torch.float32 else "extended_range"}
+    assert set(statuses(x[at].to(dtype), y[at].to(dtype), gammas)) == {
+        "linear_domain",
+        "integer_log2" if dtype == torch.float32 else "extended_range",
+    }
     for half, gamma in enumerate(GAMMAS):
         own = slice(half * (batch // 2), (half + 1) * (batch // 2))
         for b, pair in enumerate(expected(Batch(x, y, GAMMAS), gamma)):

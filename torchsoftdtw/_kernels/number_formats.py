@@ -9,12 +9,12 @@ NAMES = ("linear_domain", "extended_range", "integer_log2", "linear_domain", "in
 
 
 def of_saved(saved: torch.Tensor, batch: int) -> list[str]:
-    """By what `forward` saved: a name of NAMES for each of `batch` pairs. RuntimeError where a kernel takes all pairs alike."""
+    """By what `forward` saved: a name of NAMES for each of `batch` pairs. RuntimeError of a kernel that takes all alike."""
     return [NAMES[status] for status in ops.pair_statuses(saved, batch).view(torch.int32).tolist()]
 
 
 def number_formats(x: torch.Tensor, y: torch.Tensor, gamma: float, kernel: str = "auto") -> dict[str, int]:
-    """How many of the pairs of x (B, N, D) and y (B, M, D), on CUDA, a number format takes: by name, without those that take none."""
+    """How many of the pairs of x (B, N, D) and y (B, M, D), on CUDA, each number format takes, if any: by name."""
     saved = ops.forward(x, y, *[None] * 5, -1, gamma, 0.0, "sqeuclidean", kernel, 0, True)[1]
     names = of_saved(saved, len(x))
     return {name: names.count(name) for name in dict.fromkeys(NAMES) if name in names}

@@ -19,9 +19,7 @@ class PairLists {
   static constexpr int64_t kCountBytes = 8 * sizeof(int);
 
   __host__ __device__ PairLists(PairStatus* statuses, int64_t batch_)
-      : counts(reinterpret_cast<int*>(statuses + batch_)),
-        pairs(counts + kCountBytes / sizeof(int)),
-        batch(batch_) {}
+      : counts(reinterpret_cast<int*>(statuses + batch_)), pairs(counts + kCountBytes / sizeof(int)), batch(batch_) {}
   static constexpr int64_t bytes(int64_t batch) {
     return kCountBytes + (kPairStatuses + 1) * batch * static_cast<int64_t>(sizeof(int));
   }

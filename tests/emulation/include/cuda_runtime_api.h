@@ -134,8 +134,7 @@ struct cudaLaunchConfig_t {
 template <class... Parameters>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Parameters... parameters) {
   void* arguments[] = {&parameters...};
-  return cudaLaunchKernel(
-      kernel, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+  return cudaLaunchKernel(kernel, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
 }
 inline cudaError_t cudaGetLastError() { return std::exchange(emulation::runtime().last, cudaSuccess); }
 inline const char* cudaGetErrorString(cudaError_t error) {

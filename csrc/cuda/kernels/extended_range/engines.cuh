@@ -56,7 +56,9 @@ struct SavedLayout {
   bool has_statuses, is_banded, has_lists;
 
   SavedLayout(const Problem<T>& problem_, const Plan& plan)
-      : problem(problem_), has_statuses(plan.gives_up_pairs()), is_banded(plan.is(Specialization::kBanded)),
+      : problem(problem_),
+        has_statuses(plan.gives_up_pairs()),
+        is_banded(plan.is(Specialization::kBanded)),
         has_lists(has_statuses && !is_banded && ShortPairLayout(problem_).has_lists) {}
 
   int64_t status_bytes() const {

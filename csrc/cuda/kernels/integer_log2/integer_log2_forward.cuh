@@ -13,8 +13,8 @@ constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 // Returns what has become of the lane's pair.
 template <int kRows, class Options = PlainOptions>
 __device__ PairStatus log2_forward(
-    const Problem<float>& problem, const ShortPairLayout& layout, int64_t own, float* memory, float* value,
-    char* saved, int64_t stride) {
+    const Problem<float>& problem, const ShortPairLayout& layout, int64_t own, float* memory, float* value, char* saved,
+    int64_t stride) {
   using State = Log2State<kRows>;
   constexpr int kSteps = ShortPairLayout::kSteps;
   const ShortPair<float, kRows, false, Options> pair(problem, layout, own, own >= 0, memory);

@@ -21,8 +21,8 @@ struct Foresight {
 };
 
 template <class Options>
-__global__ void __launch_bounds__(Foresight::kWarps* kWarp) foresee_kernel(
-    const __grid_constant__ Problem<float> problem, PairStatus* statuses) {
+__global__ void __launch_bounds__(Foresight::kWarps* kWarp)
+    foresee_kernel(const __grid_constant__ Problem<float> problem, PairStatus* statuses) {
   using Cost = typename Options::template Cost<float>;
   using Penalty = ShortPairPenalty<float, true, Options>;
   constexpr int kRows = Foresight::kRows, kStride = Foresight::kStride, kLanes = Foresight::kLanes;
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(Foresight::kWarps* kWarp) foresee_kernel(
   const int end = (extent.n - 1) / kStride, end_lane = end / kRows;
   int steps = coarse_columns + end_lane;
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) steps = max(steps, __shfl_xor_sync(kAllLanes, steps, distance));
+  for (int distance = kWarp / 2; distance > 0; distance /= 2)
+    steps = max(steps, __shfl_xor_sync(kAllLanes, steps, distance));
   if (__all_sync(kAllLanes, is_noise)) steps = 0;
   float left[kRows], diag = lane == 0 ? 0.0f : INFINITY, last = INFINITY;
 #pragma unroll

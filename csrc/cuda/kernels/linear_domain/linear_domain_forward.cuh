@@ -73,8 +73,9 @@ __device__ PairStatus linear_forward(
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;
   const int words = (kRows + 1) * pair.lanes;
-  Word* const edge =
-      kept != nullptr && in_window && layout.keeps_edge(pair.lane) ? kept - pair.lane + layout.edge<T>(pair.lane, 1) : nullptr;
+  Word* const edge = kept != nullptr && in_window && layout.keeps_edge(pair.lane)
+                         ? kept - pair.lane + layout.edge<T>(pair.lane, 1)
+                         : nullptr;
   const auto sweep = [&](auto keeps_edges) {
     constexpr bool kKeepsEdges = decltype(keeps_edges)::value;
     return pair.all_shallow() ? linear_sweep<typename Numbers::Shallow, kKeepsEdges>(pair, kept, words, edge)

@@ -37,8 +37,8 @@ __device__ bool short_pair_window_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const ShortPairLayout& layout, int64_t own,
     char* memory, const char* saved, int64_t stride) {
   using Window = typename Engine::Window;
-  const unsigned failed = __ballot_sync(
-      kAllLanes, short_pair_backward<Engine, Window>(problem, gradient, layout, own, memory, saved, stride));
+  const unsigned failed =
+      __ballot_sync(kAllLanes, short_pair_backward<Engine, Window>(problem, gradient, layout, own, memory, saved, stride));
   for (int i = 0; i < Window::kPairs; ++i) {
     if ((failed >> i * Window::kLanes & 1) == 0) continue;
     __syncwarp();

@@ -21,9 +21,9 @@ extern __shared__ int4 short_pair_memory[];
 // Which pairs forward has, and which number formats try them. Where there are lists, pairs of a kind run side by side: the code of two
 // formats does not fit the nearest instruction cache.
 enum class Which : int {
-  kAll,                  // the linear domain, then integer log2
+  kAll,                   // the linear domain, then integer log2
   kThoseForLinearDomain,  // alone: what it gives up goes to the next ones
-  kThoseForIntegerLog2,  // then the linear domain, for values so small that integer log2 gave them up
+  kThoseForIntegerLog2,   // then the linear domain, for values so small that integer log2 gave them up
 };
 
 template <class Options, typename T, int kRows>
@@ -47,8 +47,7 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
     __syncwarp();  // another format writes its columns over those that one has read
     PairStatus then = PairStatus::kGivenUp;
     if ((which == Which::kThoseForIntegerLog2) == (i == 1)) {
-      if (in_linear_domain)
-        then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
+      if (in_linear_domain) then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
     } else if constexpr (sizeof(T) == 4) {
       then = log2_forward<kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
     }
@@ -78,8 +77,7 @@ __global__ void __launch_bounds__(kWarp, Engine::kWarps) backward_kernel(
     using Window = typename Engine::Window;
     const int64_t first = lists.count(Engine::kStatus);
     if (block >= first) {
-      const int64_t own =
-          lists.pair(Engine::kInWindow, (block - first) * Window::kPairs + threadIdx.x / Window::kLanes);
+      const int64_t own = lists.pair(Engine::kInWindow, (block - first) * Window::kPairs + threadIdx.x / Window::kLanes);
       short_pair_window_backward<Engine>(problem, gradient, layout, own, memory, saved, stride);
       return end();
     }
@@ -102,8 +100,8 @@ cudaError_t with_rows(int rows, F&& f) {
 // `windows`: of y, in the shared memory of a warp. overlaps: with the kernel before.
 template <typename T, class Kernel, class... Arguments>
 cudaError_t launch(
-    Kernel kernel, bool overlaps, const Problem<T>& problem, const ShortPairLayout& layout, int windows, size_t bytes_of_warp,
-    cudaStream_t stream, const Arguments&... arguments) {
+    Kernel kernel, bool overlaps, const Problem<T>& problem, const ShortPairLayout& layout, int windows,
+    size_t bytes_of_warp, cudaStream_t stream, const Arguments&... arguments) {
   const size_t bytes = bytes_of_warp + windows * layout.window() * sizeof(T);
   const int64_t blocks = ceil_div(problem.batch, layout.pairs());
   return overlaps ? launch_overlapping_kernel(kernel, blocks, kWarp, bytes, stream, arguments...)
@@ -122,8 +120,7 @@ cudaError_t forward_of_short_pairs(
           stream, problem, layout, which, in_linear_domain, value, saved, stride, statuses);
     };
     if (!layout.has_lists) return run(Which::kAll);
-    cudaError_t error = cudaMemsetAsync(
-        PairLists(statuses, problem.batch).counters(), 0, PairLists::kCountBytes, stream);
+    cudaError_t error = cudaMemsetAsync(PairLists(statuses, problem.batch).counters(), 0, PairLists::kCountBytes, stream);
     if constexpr (sizeof(T) == 4) {
       if (error != cudaSuccess || !in_linear_domain) return error == cudaSuccess ? run(Which::kAll) : error;
       error = launch_kernel(
@@ -147,8 +144,8 @@ cudaError_t backward_of_short_pairs(
       using Engine = decltype(engine);
       return launch(
           backward_kernel<Engine, decltype(in_windows)::value, T>, Engine::kOverlaps && in_linear_domain, problem, layout,
-          in_windows() ? Engine::Window::kPairs : layout.pairs(), sizeof(typename Engine::Table), stream, problem,
-          gradient, layout, saved, stride, statuses);
+          in_windows() ? Engine::Window::kPairs : layout.pairs(), sizeof(typename Engine::Table), stream, problem, gradient,
+          layout, saved, stride, statuses);
     };
     const auto run_all = [&](auto in_windows) {
       cudaError_t error = cudaSuccess;

@@ -47,7 +47,9 @@ struct ShortPairLayout {
   static constexpr int kWindow = 16, kWindowStep = 4;                             // lanes
   static constexpr int kEdges = (kWarp - kWindow) / kWindowStep, kEdgeWords = 2;  // words a step: integer log2's
   // The last rows of lanes 3, 7, 11 and 15, each by the sweep's steps, of so many words: where they begin, in words.
-  static __device__ bool keeps_edge(int lane) { return lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep; }
+  static __device__ bool keeps_edge(int lane) {
+    return lane % kWindowStep == kWindowStep - 1 && lane < kEdges * kWindowStep;
+  }
   template <typename T>
   __host__ __device__ int64_t edge(int lane, int words) const {
     return first_edge<T>() + int64_t{lane / kWindowStep} * kSteps * chunks * words;

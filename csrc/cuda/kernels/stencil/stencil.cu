@@ -148,8 +148,8 @@ cudaError_t forward(
       using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
       return launch(
-          stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream,
-          problem, value, kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), statuses);
+          stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream, problem, value,
+          kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), statuses);
     });
   });
 }
@@ -175,9 +175,8 @@ cudaError_t backward(
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
-            stencil_backward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kBackwardBytes,
-            stream, problem, target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes),
-            statuses);
+            stencil_backward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kBackwardBytes, stream, problem,
+            target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes), statuses);
       };
       return with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
     });
