@@ -16,8 +16,8 @@ struct Call {
 
   bool is_plain() const { return !has_band && !has_penalty; }
   bool is_univariate() const { return cost == Cost::kSqEuclidean && dim == 1; }
-  // float32 series whose costs and gradients may come from products of matrices.
-  bool is_multivariate() const { return !is_float64 && cost == Cost::kSqEuclidean && dim > 1 && dim < int64_t{1} << 30; }
+  // float32 series of several dimensions, whose costs and gradients may come from warps of their own.
+  bool is_multivariate() const { return !is_float64 && cost != Cost::kMatrix && dim > 1 && dim < int64_t{1} << 30; }
 };
 
 template <typename T>

@@ -189,6 +189,7 @@ T max(T a, T b) {
 }
 inline float min(float a, float b) { return std::fmin(a, b); }
 inline float max(float a, float b) { return std::fmax(a, b); }
+inline float rsqrtf(float a) { return 1 / std::sqrt(a); }
 inline double min(double a, double b) { return std::fmin(a, b); }
 inline double max(double a, double b) { return std::fmax(a, b); }
 inline int64_t min(int64_t a, int b) { return min(a, static_cast<int64_t>(b)); }

@@ -37,6 +37,14 @@ SHAPES = [
     ("tiled", 1, 700, 16, 2),  # so few columns that dy alone makes one strip wait for another
     ("tiled", 1, 700, 24, 12),
 ]
+WITH_COSTS = [
+    *((*shape, "sqeuclidean") for shape in SHAPES),
+    ("tiled", 1, 700, 200, 8, "euclidean"),
+    ("tiled", 1, 700, 16, 2, "huber"),
+    ("tiled", 1, 700, 24, 12, "cityblock"),
+    ("tiled", 1, 420, 150, 20, "euclidean"),
+    ("tiled", 1, 420, 60, 20, "cityblock"),
+]
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -45,18 +53,18 @@ def test_a_kernel_that_does_wrong_is_told_of(gpu, wrong):
 
 
 @pytest.mark.parametrize("resident", [1, 2, 4])
-@pytest.mark.parametrize(("name", "batch", "n", "m", "dim"), SHAPES)
-def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, resident):
+@pytest.mark.parametrize(("name", "batch", "n", "m", "dim", "cost"), WITH_COSTS)
+def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, cost, resident):
     """Nor lets warps wait for ever: once one that rebuilds waited for costs that had been overwritten before it looked."""
     kernel = KernelCase(GPU, name)
     x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
-    expected = run(KernelCase("cpu", "cpu"), x.double(), y.double(), float(dim))
+    expected = run(KernelCase("cpu", "cpu"), x.double(), y.double(), float(dim), cost=cost)
     first = None
     try:
         for seed in range(8 if m < 30 else 3):
             gpu.set_order(seed, resident, False)
-            actual = run(kernel, x, y, float(dim))
-            alone = numpy64(soft_dtw(x, y, float(dim), kernel=name))
+            actual = run(kernel, x, y, float(dim), cost=cost)
+            alone = numpy64(soft_dtw(x, y, float(dim), cost=cost, kernel=name))
             assert_values_close(alone, actual[0], torch.float32, float(dim))
             first = first or actual
             assert all(np.array_equal(a, b) for a, b in zip(actual, first, strict=True)), seed

@@ -9,7 +9,7 @@ from emulation.test_emulated_gpu import OPTIONS, WRONG
 from torchsoftdtw._kernels import ops
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
-# first of the two engines of short pairs.
+# first of the two engines of short pairs. Below also the cost.
 SHAPES = [
     *(("stencil", gamma, 5, 60, 50, 1) for gamma in (1.0, 0.01)),
     *(("tiled", gamma, 3, 60, 50, 1) for gamma in (1.0, 0.01)),
@@ -19,6 +19,13 @@ SHAPES = [
     ("tiled", 2.0, 1, 700, 16, 2),
     ("tiled", 12.0, 1, 100, 40, 12),
     ("tiled", 20.0, 1, 420, 24, 20),
+]
+WITH_COSTS = [
+    *((*shape, "sqeuclidean") for shape in SHAPES),
+    ("tiled", 1.0, 1, 700, 16, 2, "euclidean"),
+    ("tiled", 1.0, 1, 200, 24, 12, "cityblock"),
+    ("tiled", 1.0, 1, 420, 24, 20, "euclidean"),
+    ("tiled", 1.0, 1, 200, 24, 20, "huber"),
 ]
 
 
@@ -44,11 +51,11 @@ def main():
     gpu = EmulatedGPU(sys.argv[1])
     check_watching(gpu)
     with gpu.behind_the_package(False):
-        for name, gamma, batch, n, m, dim in SHAPES:
+        for name, gamma, batch, n, m, dim, cost in WITH_COSTS:
             x, y = normal(batch, n, dim, seed=n).float(), normal(batch, m, dim, seed=m + 1).float()
             for seed in range(3):
                 gpu.set_order(seed, 4, True)
-                run(KernelCase("cpu", name), x, y, gamma)
+                run(KernelCase("cpu", name), x, y, gamma, cost=cost)
         for batch, n, m in ((2, 100, 50), (1, 140, 260)):
             x, y = normal(batch, n, 1, seed=n).float(), normal(batch, m, 1, seed=m + 1).float()
             for seed in range(2):

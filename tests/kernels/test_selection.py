@@ -66,6 +66,33 @@ def test_what_a_device_lacks_is_met_by_the_plan(device, call, expected):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("cost", ["euclidean", "cityblock", "huber"])
+def test_costs_of_several_dimensions_are_met_as_squared_ones_are(cost, device):
+    def name_of(batch, n, dim, kernel, gradient):
+        return chosen(device, batch, n, dim, gradient=gradient, kernel=kernel, cost=cost)
+
+    for gradient in (False, True):
+        for batch, n, dim, kernel in (
+            (2, 500, 3, "tiled"),
+            (2, 500, 8, "tiled"),
+            (400, 500, 8, "tiled"),
+            (400, 500, 8, "stencil"),
+        ):
+            assert name_of(batch, n, dim, kernel, gradient) == chosen(
+                device, batch, n, dim, gradient=gradient, kernel=kernel
+            )
+        for kernel in ("tiled", "stencil"):
+            # Gradients of many dimensions that are divided by costs need more shared memory than some devices have.
+            lacks = device == "sm_75" or (cost == "euclidean" and device in ("sm_86", "sm_89", "sm_120"))
+            expected = "extended_range" if lacks else "multivariate"
+            assert name_of(2, 500, 40, kernel, gradient) == f"{kernel}/{expected}"
+        for batch in (1, 100, 5000):
+            for n in (100, 1000):
+                assert name_of(batch, n, 4, "auto", gradient) == chosen(device, batch, n, 4, gradient=gradient)
+        assert chosen(device, 2, 500, 40, torch.float64, gradient, "tiled", cost) == "tiled/extended_range"
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_every_call_has_a_kernel_on_every_device(device):
     for kernel in ("auto", *selection.CUDA_KERNELS):
         for options in (PLAIN, (True, True, True)):
@@ -316,7 +343,10 @@ def test_a_specialisation_can_be_asked_for(name):
     assert x.grad.isfinite().all()
     if specialization != "extended_range":
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
-            soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)
+            if dim > 1 or kernel == "tiled":  # any cost, but float32 alone
+                soft_dtw(x.double(), y.double(), kernel=name)
+            else:
+                soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
             soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
     soft_dtw_alignment(x, y, kernel=kernel)

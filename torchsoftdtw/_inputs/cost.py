@@ -7,6 +7,7 @@ import torch
 from .._costs import KERNEL_COSTS
 from . import kinds, remedies
 from .arguments import Options
+from .unit_vectors import unit_vectors
 
 NAMES = (*KERNEL_COSTS, "cosine")
 
@@ -52,8 +53,8 @@ def reduce_to_kernel_cost(cost, x, y, options):
     # sqrt(1/2) would give the cost itself, but for the rounding of that root: all costs would be off in one direction.
     return Reduction(
         "sqeuclidean",
-        _unit_vectors(without_padding(x, options.x_lengths), zero_flag=0),
-        _unit_vectors(without_padding(y, options.y_lengths), zero_flag=1),
+        unit_vectors(without_padding(x, options.x_lengths), zero_flag=0),
+        unit_vectors(without_padding(y, options.y_lengths), zero_flag=1),
         options.in_unit_of(2),
         2,
     )
@@ -89,23 +90,3 @@ def without_padding(series, lengths):
     with torch.no_grad():  # not detach, which torch.autograd.functional's own vmap lacks
         first = series[:, :1]
     return torch.where(inside.unsqueeze(2), series, first)
-
-
-def _unit_vectors(series, zero_flag):
-    """Vectors of length 1, with two coordinates more: in one of them a zero vector becomes a unit vector.
-
-    x and y use different ones, so that the cosine cost of a zero vector is 1 against every vector, even another zero one.
-    Dividing by the largest entry first keeps the squares of huge and of tiny vectors in range; it cancels in the result, so
-    no gradient needs to flow through it.
-
-    In float64, and rounded once: a length that is off is off in all of the vector's costs in one direction.
-    """
-    dtype, series = series.dtype, series.double()
-    largest = series.detach().abs().amax(2, keepdim=True)
-    zero = largest == 0
-    scaled = series / torch.where(zero, 1, largest)
-    norm = torch.where(zero, 1, scaled.square().sum(2, keepdim=True)).sqrt()
-    unit = torch.where(zero, 0, scaled / norm)
-    flag = zero.to(series.dtype)
-    flags = [flag, torch.zeros_like(flag)]
-    return torch.cat([unit, flags[zero_flag], flags[1 - zero_flag]], 2).to(dtype)

@@ -18,7 +18,7 @@ def fake_series_gradient(series, needed, by_vectors=False):
 def _reads_vectors(series, kernel, cost):
     """Whether gradients are written vector by vector: by all CUDA kernels for such a call but `diagonal`."""
     on_cuda = series.is_cuda or selection.is_for_cuda(kernel)
-    known = on_cuda and not kernel.startswith("diagonal") and cost == "sqeuclidean"
+    known = on_cuda and not kernel.startswith("diagonal") and cost != MATRIX
     return known and series.dtype == torch.float32 and series.shape[2] > 1
 
 

@@ -61,6 +61,10 @@ struct __align__(16) BatchPipeline {
     return cells[(column + member) * kRows + swizzled(row, member)];
   }
   __device__ __forceinline__ TwoRows& two_rows(int row, int column) { return reinterpret_cast<TwoRows&>(at(row, column)); }
+  // Of float32, rows a multiple of four.
+  __device__ __forceinline__ const float4& four_rows(int row, int column) {
+    return reinterpret_cast<const float4&>(at(row, column));
+  }
 };
 
 // The cells of a lane's chunk in a pipeline.
@@ -148,10 +152,10 @@ struct CostPipeline : BatchPipeline<Cell, kBatches, kFillers, kReaders> {
   }
 };
 
-// The rows of a strip with many dimensions, split into factors (ManyCosts): behind what all strips of a block share, for as many
-// dimensions as fit there.
+// The rows of a strip with many dimensions (ManyCosts), behind what all strips of a block share, for as many dimensions as fit there:
+// split into factors, or as they are, dimension by dimension.
 struct HeldRows {
-  static constexpr int kDims = 16;  // of a block
+  static constexpr int kDims = 16, kPlainDims = 2 * kDims;  // of a block: of factors, of numbers as they are
   static constexpr int kTileRows = 16, kTiles = MultivariateShape::kStripRows / kTileRows;
   static constexpr int kFours = 4;  // numbers that a lane has of a tile and a block, by fours
   static constexpr int kBlockBytes = kTiles * kFours * kWarp * sizeof(float4);
@@ -164,9 +168,15 @@ struct HeldRows {
   __device__ __forceinline__ float4* at(int block, int tile) const {
     return memory + (block * kTiles + tile) * kFours * kWarp + threadIdx.x;
   }
+  // As they are, of a dimension.
+  __device__ __forceinline__ float* plain(int d) const {
+    return reinterpret_cast<float*>(memory) + d * MultivariateShape::kStripRows;
+  }
+  __device__ __forceinline__ bool hold_plain(int dim) const { return dim <= blocks * kPlainDims; }
   // How many blocks there will be for each of `strips`.
-  static int blocks_of(int64_t dim, int64_t free_bytes, int strips) {
-    return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + kDims - 1) / kDims));
+  static int blocks_of(int64_t dim, bool are_factors, int64_t free_bytes, int strips) {
+    const int64_t dims = are_factors ? kDims : kPlainDims;
+    return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + dims - 1) / dims));
   }
 };
 

@@ -1,4 +1,4 @@
-// Squared Euclidean costs of series of few dimensions in forward, where a strip's own lanes compute them: a lane holds the
+// Costs of series of few dimensions in forward, where a strip's own lanes compute them: a lane holds the
 // vectors of its rows and reads those of its columns, whose neighbours other lanes have read just before.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time.
-template <class S, int kGroups, bool kFours = true>
+// Of vectors of up to four times kGroups numbers, with a cost of vector_cost.cuh. kFours: which can be read four at a time.
+template <class S, int kGroups, bool kFours, class CostType>
 class FewTile {
   float4 rows[S::kRows][kGroups];
   float costs[S::kRows][S::kSteps];
@@ -51,11 +51,14 @@ class FewTile {
       for (int t = 0; t < S::kSteps; ++t) {
         const float4 four = column(t, i);
 #pragma unroll
-        for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_square(rows[k][i] - four, costs[k][t]);
+        for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_shares<CostType>(rows[k][i] - four, costs[k][t]);
       }
     }
     reach = 0;
-    for_each_cell<S>([&](int k, int t) { reach = greater(reach, costs[k][t]); });
+    for_each_cell<S>([&](int k, int t) {
+      costs[k][t] = CostType::finish(costs[k][t]);
+      reach = greater(reach, costs[k][t]);
+    });
   }
 };
 
@@ -70,9 +73,9 @@ struct TileAhead : Tile {
 
 // Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
 // spares them the pipeline's end.
-template <class S, int kGroups, bool kFours>
-struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
-  using Tile = FewTile<S, kGroups, kFours>;
+template <class S, int kGroups, bool kFours, class CostType>
+struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kFours, CostType> {
+  using Tile = FewTile<S, kGroups, kFours, CostType>;
   static constexpr int kRoom = 2 * kWarp;  // lanes meet kWarp - 1 columns beside those of the chunk
   static_assert(kWarp - 1 + S::kSteps <= kRoom && S::kSteps * kGroups <= kWarp);
   struct alignas(16) Memory {

@@ -6,7 +6,7 @@
 
 namespace softdtw {
 
-template <bool kFours, class Pipeline>
+template <class CostType, bool kFours, class Pipeline>
 class FewCosts : StripOfSeries {
   static constexpr int kWarps = Pipeline::kWarps, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
   Pipeline& pipeline;
@@ -76,13 +76,13 @@ class FewCosts : StripOfSeries {
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_square(held[k][i] - columns[c][i], costs[c][k]);
+          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_shares<CostType>(held[k][i] - columns[c][i], costs[c][k]);
       }
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c) {
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) {
-          if (own + c >= columns_left || k >= rows_left) costs[c][k] = 0;
+          costs[c][k] = own + c >= columns_left || k >= rows_left ? 0 : CostType::finish(costs[c][k]);
           greatest = greater(greatest, costs[c][k]);
         }
         pipeline.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) = {costs[c][0], costs[c][1]};

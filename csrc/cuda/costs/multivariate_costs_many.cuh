@@ -1,6 +1,8 @@
-// Costs of a strip with many dimensions: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a matrix product, of series moved by an origin
-// near both: the strip's middle row. That cancels where x is near y, so wherever the result is below a share of |x|^2 + |y|^2 the
-// block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims: from differences throughout.
+// Costs of a strip with many dimensions. Squared Euclidean ones and what follows from them: |x - y|^2 = |x|^2 + |y|^2 - 2 x.y, the last a
+// matrix product, of series moved by an origin near both: the strip's middle row. That cancels where x is near y, so wherever the result
+// is below a share of |x|^2 + |y|^2 the block of 16 x 16 cells around it is computed again from differences. Below kMatrixDims, and of
+// other costs: from differences throughout, as with few dimensions: a lane has two rows, which stand in shared memory, and all lanes read
+// the same columns.
 //
 // Lanes to work: the strip's warps take batches of columns in turn, and a batch is four blocks of 16 rows, for all of which its columns
 // are split into factors once. Those of the rows are the same in every batch: they stand in shared memory, as many dimensions as fit
@@ -14,10 +16,10 @@
 
 namespace softdtw {
 
-constexpr int kMatrixDims = 16;          // below so many dimensions differences are cheaper
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
-template <bool kFours, class Pipeline>
+// kMarks: costs from differences get a minus, for gradients that would cancel where the costs did.
+template <class CostType, bool kFours, class Pipeline, bool kMarks = false>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
   static constexpr int kWarps = Pipeline::kWarps;
@@ -39,8 +41,11 @@ class ManyCosts : StripOfSeries {
         warp(warp_),
         held(held_),
         scale(Pipeline::kIsSplit ? Recurrences<S>(problem, pair).plain.scale : 0) {
-    if (x.dim >= kMatrixDims)
+    if (has_products()) {
       for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
+    } else if (held.hold_plain(x.dim)) {
+      hold_plain();
+    }
     // Batches left of the first column are never announced: whoever fills batch 0 clears them all, and with that one they are there.
     if (first_own(0, 1) == 0)
       for (int batch = -kEarlyBatches; batch < 0; ++batch) clear(Pipeline::slot(batch));
@@ -53,7 +58,7 @@ class ManyCosts : StripOfSeries {
   }
   // Starts the loads of a batch's columns. Before the first batch is filled.
   __device__ __forceinline__ void fetch(int batch) {
-    if (batch >= 0 && x.dim >= kMatrixDims) load_columns(strip.first_column + batch * kBatchColumns, 0);
+    if (batch >= 0 && has_products()) load_columns(strip.first_column + batch * kBatchColumns, 0);
   }
   // `next`: the batch that will be filled after this one.
   __device__ void fill(int batch, int next) {
@@ -64,13 +69,16 @@ class ManyCosts : StripOfSeries {
     }
     float greatest[kBatchGroups] = {};
     unsigned left = (1u << kTiles) - 1;  // tiles to be computed from differences
-    if (x.dim >= kMatrixDims) left = fill_from_products(first, next, slot, greatest);
+    if (has_products())
+      left = fill_from_products(first, next, slot, greatest);
+    else if (held.hold_plain(x.dim))
+      left = fill_from_held_rows(first, slot, greatest);
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       if ((left >> tile & 1) == 0) continue;
       float costs[kBatchGroups][4];
       differences(tile, first, costs);
-      store(tile, slot, costs, greatest);
+      store<kMarks>(tile, slot, costs, greatest);
     }
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
@@ -81,6 +89,7 @@ class ManyCosts : StripOfSeries {
   }
 
  private:
+  __device__ __forceinline__ bool has_products() const { return softdtw::has_products<CostType>(x.dim); }
   __device__ __forceinline__ void clear(int slot) {
     pipeline.clear(slot, threadIdx.x, kWarp);
     if (threadIdx.x < kBatchGroups) pipeline.reach[0][slot * kBatchGroups + threadIdx.x] = 0;
@@ -136,6 +145,18 @@ class ManyCosts : StripOfSeries {
       const float norm = sum_of_group(norms[half]);
       if (member == 0) pipeline.norms[tile * kTileRows + 8 * half + group] = norm;
     }
+  }
+  __device__ __forceinline__ void hold_plain() const {
+#pragma unroll 1
+    for (int d = 4 * warp; d < x.dim; d += 4 * kWarps)
+#pragma unroll
+      for (int row = threadIdx.x; row < S::kStripRows; row += kWarp) {
+        const float4 four = load_four<kFours>(x.at(strip.first_row + row), d, x.dim);
+        held.plain(d)[row] = four.x;
+        held.plain(d + 1)[row] = four.y;
+        held.plain(d + 2)[row] = four.z;
+        held.plain(d + 3)[row] = four.w;
+      }
   }
   template <bool kHeld>
   __device__ __forceinline__ void load_factors(int block, int tile, const float4& from, RowFactors& factors) const {
@@ -229,11 +250,54 @@ class ManyCosts : StripOfSeries {
       // So every magnitude is finite, and so are all products.
       const bool is_finite = norms[0] + norms[8] + y_norms_sum < INFINITY;
       if (__all_sync(kAllLanes, is_finite && least >= 0))
-        store(tile, slot, sums[tile], greatest);
+        store<false>(tile, slot, sums[tile], greatest);
       else
         cancelled |= 1u << tile;
     }
     return cancelled;
+  }
+
+  // All tiles of a batch. Returns those that are left, which are none.
+  __device__ __forceinline__ unsigned fill_from_held_rows(int first, int slot, float (&greatest)[kBatchGroups]) const {
+#pragma unroll 1
+    for (int h = 0; h < kBatchGroups; ++h) {
+      const float* columns[S::kSteps];
+      float costs[S::kSteps][S::kRows] = {}, most = 0;
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t) columns[t] = y.at(first + h * S::kSteps + t);
+#pragma unroll 1
+      for (int d = 0; d < x.dim; d += 4) {
+        float2 rows[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) rows[j] = reinterpret_cast<const float2*>(held.plain(d + j))[threadIdx.x];
+        const float4 upper = {rows[0].x, rows[1].x, rows[2].x, rows[3].x},
+                     lower = {rows[0].y, rows[1].y, rows[2].y, rows[3].y};
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) {
+          const float4 column = load_four<kFours>(columns[t], d, x.dim);
+          costs[t][0] = add_shares<CostType>(upper - column, costs[t][0]);
+          costs[t][1] = add_shares<CostType>(lower - column, costs[t][1]);
+        }
+      }
+#pragma unroll
+      for (int t = 0; t < S::kSteps; ++t)
+#pragma unroll
+        for (int k = 0; k < S::kRows; ++k) {
+          costs[t][k] = CostType::finish(costs[t][k]);
+          most = greater(most, costs[t][k]);
+        }
+      if (h == 0)
+        greatest[0] = most;
+      else
+        greatest[1] = most;
+      store_all<kMarks>(most, [&](auto&& cell_of) {
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t)
+          pipeline.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + h * S::kSteps + t) = {
+              cell_of(costs[t][0]), cell_of(costs[t][1])};
+      });
+    }
+    return 0;
   }
 
   // The lane's cells of a block: rows group and group + 8, columns member and member + 4 of either group of columns.
@@ -256,40 +320,50 @@ class ManyCosts : StripOfSeries {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const float4 column = load_four<kFours>(columns[h][i], d, x.dim);
-          costs[h][i] = add_square(a - column, costs[h][i]);
-          costs[h][2 + i] = add_square(b - column, costs[h][2 + i]);
+          costs[h][i] = add_shares<CostType>(a - column, costs[h][i]);
+          costs[h][2 + i] = add_shares<CostType>(b - column, costs[h][2 + i]);
         }
     }
   }
 
+  // Costs, before finish().
+  template <bool kIsMarked>
   __device__ __forceinline__ void store(
-      int tile, int slot, const float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
+      int tile, int slot, float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
     float most[kBatchGroups] = {};
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) most[h] = greater(most[h], costs[h][i]);
+      for (int i = 0; i < 4; ++i) {
+        costs[h][i] = CostType::finish(costs[h][i]);
+        most[h] = greater(most[h], costs[h][i]);
+      }
       greatest[h] = greater(greatest[h], most[h]);
     }
-    const auto store_all = [&](auto&& cell_of) {
+    store_all<kIsMarked>(greater(most[0], most[1]), [&](auto&& cell_of) {
 #pragma unroll
       for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
           pipeline.at_quarter(tile * kTileRows + group + i / 2 * 8, slot * kBatchColumns + 8 * h + i % 2 * 4, member) =
               cell_of(costs[h][i]);
-    };
+    });
+  }
+
+  // Calls store(cell_of), where cell_of makes a cell of the pipeline of a cost; `most`: no cost of the lane is larger.
+  template <bool kIsMarked, class Store>
+  __device__ __forceinline__ void store_all(float most, Store&& store) const {
     if constexpr (Pipeline::kIsSplit) {
       using Plain = Recurrences<S>::Plain;
       // What a fraction cannot be told of, NaN included, no plain sweep will take: it stays as it is.
-      if (__all_sync(kAllLanes, greater(most[0], most[1]) * scale < Whole<float>::limit))
-        store_all([&](float cost) { return Plain::split(cost, scale); });
+      if (__all_sync(kAllLanes, most * scale < Whole<float>::limit))
+        store([&](float cost) { return Plain::split(cost, scale); });
       else
-        store_all([&](float cost) {
+        store([&](float cost) {
           return cost * scale < Whole<float>::limit ? Plain::split(cost, scale) : Entry<float>{cost, 0};
         });
     } else {
-      store_all([](float cost) { return cost; });
+      store([](float cost) { return kIsMarked ? -cost : cost; });
     }
   }
 };

@@ -5,11 +5,18 @@
 #include "cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/blocks.h"
 
 namespace softdtw {
 
 constexpr int kTileRows = HeldRows::kTileRows, kTiles = HeldRows::kTiles;
+
+constexpr int kMatrixDims = 16;  // below so many dimensions differences are cheaper
+template <class CostType>
+__host__ __device__ __forceinline__ bool has_products(int64_t dim) {
+  return kIsOfSquares<CostType> && dim >= kMatrixDims;
+}
 
 // Where a strip and its columns lie in the series.
 struct StripOfSeries {

@@ -13,7 +13,8 @@ __device__ __forceinline__ int chunks_of(const Surroundings<MultivariateShape>& 
   return around.is_last && (kBackward || !keeps) ? around.end_chunk + 1 : around.strip.chunks;
 }
 
-template <class Pipeline_, bool kBackward>
+// kMarked: the sign of a cost is a mark (ManyCosts).
+template <class Pipeline_, bool kBackward, bool kMarked = false>
 struct MultivariateTile {
   using S = MultivariateShape;
   using T = float;
@@ -61,7 +62,7 @@ struct MultivariateTile {
     if (!kBackward && chunk % kBatchGroups == kBatchGroups - 1)
       pipeline.released[Pipeline::slot(chunk / kBatchGroups)].arrive();
   }
-  __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }
+  __device__ __forceinline__ float cost(int k, int t) const { return kMarked ? fabsf(costs[k][t]) : costs[k][t]; }
 };
 
 }  // namespace softdtw

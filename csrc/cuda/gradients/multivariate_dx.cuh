@@ -21,9 +21,9 @@ __device__ __forceinline__ void rotate(float (&items)[kCount][kSize]) {
 
 // dx. Several warps take blocks of dimensions in turn, or tiles of rows where there is one block: most of E is in one tile or
 // two.
-template <bool kFew>
-class RowGradients : public StripGradient<kFew> {
-  using Base = StripGradient<kFew>;
+template <bool kFew, class CostType>
+class RowGradients : public StripGradient<kFew, CostType> {
+  using Base = StripGradient<kFew, CostType>;
   using S = MultivariateShape;
   using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
   static constexpr int kWarps = MultivariateWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
@@ -52,7 +52,10 @@ class RowGradients : public StripGradient<kFew> {
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
       float e[2][4], sums[2];
-      if (Base::load_alignment(tile, pipeline_column, e, sums)) {
+      const bool matters = Base::load_alignment(tile, pipeline_column, e, sums);
+      if (matters && Base::has_differences(sums)) {
+        if constexpr (!kFew) add_differences(tile, first, pipeline_column);
+      } else if (matters) {
         row_sums[0][0] += sums[0];
         row_sums[0][1] += sums[1];
         Factor left[kBatchGroups][4];
@@ -143,6 +146,36 @@ class RowGradients : public StripGradient<kFew> {
     }
   }
 
+  // sum_j E slope(y_j - x_i) for them, of E or E / cost: a dimension a lane.
+  __device__ __forceinline__ void add_differences(int tile, int first, int pipeline_column) {
+    const int first_row = strip.first_row + tile * kTileRows;
+#pragma unroll 1
+    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+      const int d = first_dim + threadIdx.x;
+      const bool inside = d < x.dim;
+      float own[kTileRows], sums[kTileRows] = {};
+#pragma unroll
+      for (int r = 0; r < kTileRows; ++r) own[r] = inside ? __ldg(x.at(first_row + r) + d) : 0.0f;
+#pragma unroll 2
+      for (int c = 0; c < kBatchColumns; ++c) {
+        const float other = inside ? __ldg(y.at(first + c) + d) : 0.0f;
+#pragma unroll
+        for (int r = 0; r < kTileRows; r += 4) {
+          const float4 e = Base::pipeline.four_rows(tile * kTileRows + r, pipeline_column + c);
+          sums[r] = CostType::add_slope(fabsf(e.x), other - own[r], sums[r]);
+          sums[r + 1] = CostType::add_slope(fabsf(e.y), other - own[r + 1], sums[r + 1]);
+          sums[r + 2] = CostType::add_slope(fabsf(e.z), other - own[r + 2], sums[r + 2]);
+          sums[r + 3] = CostType::add_slope(fabsf(e.w), other - own[r + 3], sums[r + 3]);
+        }
+      }
+      __syncwarp();  // products are added by other lanes
+#pragma unroll
+      for (int r = 0; r < kTileRows; ++r)
+        if (inside && first_row + r < x.count) dx.at(first_row + r, d) += sums[r];
+    }
+    __syncwarp();
+  }
+
   // For eight rows of a tile, with the sum of the one that is the lane's group.
   __device__ __forceinline__ void finish_memory(int tile, int first_row, float sum) const {
 #pragma unroll 1
@@ -167,5 +200,63 @@ class RowGradients : public StripGradient<kFew> {
   }
 };
 static_assert(8 * kRowEights == kWarp, "a warp finishes what it has added");
+
+// dx of few dimensions where it is no product: a lane has two rows.
+template <class CostType, bool kFours>
+class RowSlopes : public StripGradient<true, CostType> {
+  using Base = StripGradient<true, CostType>;
+  using S = MultivariateShape;
+  using Base::pipeline, Base::scale, Base::strip, Base::x, Base::y;
+  static constexpr int kGroups = kFewDims / 4;
+  const View<float> dx;
+  const int first_row;
+  float4 own[S::kRows][kGroups], sums[S::kRows][kGroups] = {};
+
+ public:
+  __device__ RowSlopes(
+      const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
+      int64_t pair, typename Base::Pipeline& pipeline_, int /* warp */)
+      : Base(problem, gradient, extent, strip_, pair, pipeline_),
+        dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
+        first_row(strip_.first_row + threadIdx.x * S::kRows) {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int i = 0; i < kGroups; ++i) own[k][i] = load_four<kFours>(x.at(first_row + k), 4 * i, x.dim);
+  }
+  __device__ __forceinline__ void prepare(int) {}
+  __device__ __forceinline__ void add(int batch) {
+    if (dx.data == nullptr) return;
+    const int first = strip.first_column + batch * kBatchColumns,
+              pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
+#pragma unroll 1
+    for (int c = 0; c < kBatchColumns; c += 2) {
+      const auto e0 = pipeline.two_rows(threadIdx.x * S::kRows, pipeline_column + c),
+                 e1 = pipeline.two_rows(threadIdx.x * S::kRows, pipeline_column + c + 1);
+      if (!__any_sync(kAllLanes, fmaxf(fmaxf(e0.x, e0.y), fmaxf(e1.x, e1.y)) >= kNegligible)) continue;
+      float4 columns[2][kGroups];
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int i = 0; i < kGroups; ++i) columns[j][i] = load_four<kFours>(y.at(first + c + j), 4 * i, x.dim);
+      add_slopes<CostType>(e0.x, x.dim, own[0], columns[0], sums[0]);
+      add_slopes<CostType>(e0.y, x.dim, own[1], columns[0], sums[1]);
+      add_slopes<CostType>(e1.x, x.dim, own[0], columns[1], sums[0]);
+      add_slopes<CostType>(e1.y, x.dim, own[1], columns[1], sums[1]);
+    }
+  }
+  __device__ __forceinline__ void finish() {
+    if (dx.data == nullptr) return;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k)
+#pragma unroll
+      for (int i = 0; i < kGroups; ++i) {
+        const float four[4] = {sums[k][i].x, sums[k][i].y, sums[k][i].z, sums[k][i].w};
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (first_row + k < x.count && 4 * i + j < x.dim) dx.at(first_row + k, 4 * i + j) = scale * four[j];
+      }
+  }
+};
 
 }  // namespace softdtw

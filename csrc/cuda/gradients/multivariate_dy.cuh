@@ -18,9 +18,9 @@ struct GradientChain : Watchers {
 
 // dy. Several warps take blocks of dimensions in turn. In its products columns are the rows of the left factor; rows 2 t and
 // 2 t + 1 of every 8 are what member t holds.
-template <bool kFew>
-class ColumnGradients : public StripGradient<kFew> {
-  using Base = StripGradient<kFew>;
+template <bool kFew, bool kFours, class CostType>
+class ColumnGradients : public StripGradient<kFew, CostType> {
+  using Base = StripGradient<kFew, CostType>;
   using S = MultivariateShape;
   using Base::group, Base::member, Base::origin, Base::pipeline, Base::scale, Base::strip, Base::x, Base::y;
   static constexpr int kOwnEights = kFew ? 1 : kColumnEights;
@@ -52,7 +52,7 @@ class ColumnGradients : public StripGradient<kFew> {
     const int first = strip.first_column + batch * kBatchColumns,
               pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
     // Those that matter. With few dimensions two blocks share what caches instructions, and fewer of these are faster.
-    unsigned tiles = 0;
+    unsigned tiles = 0, differences = 0;
     if constexpr (kFew) {
 #pragma unroll 1
       for (int tile = 0; tile < kTiles; ++tile) {
@@ -60,7 +60,7 @@ class ColumnGradients : public StripGradient<kFew> {
         if (Base::load_alignment(tile, pipeline_column, e, sums)) tiles |= 1u << tile;
       }
     } else {
-      tiles = tiles_of(pipeline_column);
+      tiles = tiles_of(pipeline_column, differences);
     }
     if (tiles == 0) {
       // Who waits for this strip will hear of it, if not now, with a later batch.
@@ -68,9 +68,17 @@ class ColumnGradients : public StripGradient<kFew> {
     } else {
       // Ahead of the products, so that what they are added to is on its way meanwhile: mostly the strip below has long done it.
       await_below();
+      if constexpr (kFew && !std::is_same_v<CostType, Squared>) {
+        add_columns(tiles, first, pipeline_column);
+      } else {
 #pragma unroll 1
-      for (int block = warp; block * 8 * kOwnEights < x.dim; block += MultivariateWarps<kFew>::kColumns)
-        add_dims(tiles, first, pipeline_column, block * 8 * kOwnEights);
+        for (int block = warp; block * 8 * kOwnEights < x.dim; block += MultivariateWarps<kFew>::kColumns) {
+          const int first_dim = block * 8 * kOwnEights;
+          if (tiles != differences) add_dims(tiles & ~differences, first, pipeline_column, first_dim);
+          if constexpr (!std::is_same_v<CostType, Squared>)
+            if (differences != 0) add_differences(differences, first, pipeline_column, first_dim);
+        }
+      }
     }
     __syncwarp();
   }
@@ -89,8 +97,9 @@ class ColumnGradients : public StripGradient<kFew> {
     if (threadIdx.x == 0 && done != told) chain.publish(done);
     told = done;
   }
-  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set.
-  __device__ __forceinline__ unsigned tiles_of(int pipeline_column) const {
+  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set, or of E / cost those
+  // that have any. Those among them that are sums of differences.
+  __device__ __forceinline__ unsigned tiles_of(int pipeline_column, unsigned& differences) const {
     // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
     const uint4* const cells =
         reinterpret_cast<const uint4*>(pipeline.cells + (pipeline_column + threadIdx.x / 16) * Base::Pipeline::kRows) +
@@ -101,14 +110,22 @@ class ColumnGradients : public StripGradient<kFew> {
       const uint4 four = cells[2 * i * Base::Pipeline::kRows / 4];
       any[i % 2] |= (four.x | four.y) | (four.z | four.w);
     }
-    unsigned tiles = 0;
+    const auto tiles_with = [&](unsigned bits) {
+      unsigned tiles = 0;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & 0x60000000u) != 0), rows = lanes | lanes >> 16;
+      for (int i = 0; i < 2; ++i) {
+        const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & bits) != 0), rows = lanes | lanes >> 16;
 #pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile)
-        if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
-    }
+        for (int tile = 0; tile < kTiles; ++tile)
+          if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
+      }
+      return tiles;
+    };
+    const unsigned tiles = tiles_with(Base::kDivides ? 0x7fffffffu : 0x60000000u);
+    if (!kIsOfSquares<CostType>)
+      differences = tiles;
+    else if (Base::kDivides)
+      differences = tiles_with(0x80000000u);
     return tiles;
   }
   // Until the strip below has added what it has to what comes.
@@ -166,6 +183,92 @@ class ColumnGradients : public StripGradient<kFew> {
     for_each_sum([&](int i, int j, float& sum) {
       sum = fmaf(scale, fmaf(column_sums[j / 2], moved[i][j], -sums[i][j]), before[i][j]);
     });
+  }
+
+  // The same from differences, of E or E / cost: a dimension a lane, of half of a tile's rows.
+  __device__ __forceinline__ void add_differences(unsigned tiles, int first, int pipeline_column, int first_dim) const {
+    constexpr int kDims = 8 * kOwnEights, kAtOnce = 4, kRows = kTileRows / 2;
+    static_assert(2 * kDims == kWarp || kFew);
+    const int d = first_dim + threadIdx.x % kDims, half = threadIdx.x / kDims;
+    const bool inside = d < x.dim;
+    __syncwarp();  // products are added by other lanes
+#pragma unroll 1
+    for (int c = 0; c < kBatchColumns; c += kAtOnce) {
+      float before[kAtOnce], own[kAtOnce], sums[kAtOnce] = {};
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int column = first + c + i;
+        before[i] = inside && half == 0 && column < y.count ? __ldcg(dy.data + column * dy.row_stride + d) : 0.0f;
+        own[i] = inside ? __ldg(y.at(column) + d) : 0.0f;
+      }
+#pragma unroll 1
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if ((tiles >> tile & 1) == 0) continue;
+        const int row = tile * kTileRows + half * kRows;
+        float others[kRows];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) others[r] = inside ? __ldg(x.at(strip.first_row + row + r) + d) : 0.0f;
+#pragma unroll
+        for (int r = 0; r < kRows; r += 4)
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) {
+            const float4 e = pipeline.four_rows(row + r, pipeline_column + c + i);
+            sums[i] = CostType::add_slope(fabsf(e.x), own[i] - others[r], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.y), own[i] - others[r + 1], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.z), own[i] - others[r + 2], sums[i]);
+            sums[i] = CostType::add_slope(fabsf(e.w), own[i] - others[r + 3], sums[i]);
+          }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int column = first + c + i;
+        sums[i] += __shfl_xor_sync(kAllLanes, sums[i], kDims);
+        if (inside && half == 0 && column < y.count) dy.data[column * dy.row_stride + d] = fmaf(scale, sums[i], before[i]);
+      }
+    }
+    __syncwarp();
+  }
+
+  // Few dimensions, where dy is no product: a lane has a column, of half of a tile's rows.
+  __device__ __forceinline__ void add_columns(unsigned tiles, int first, int pipeline_column) const {
+    constexpr int kGroups = kFewDims / 4, kRows = kTileRows / 2;
+    static_assert(kGroups == 2 && 2 * kBatchColumns == kWarp);
+    const int c = threadIdx.x % kBatchColumns, half = threadIdx.x / kBatchColumns, column = first + c;
+    float* const out = dy.data + column * dy.row_stride + 4 * half;  // each half leaves four numbers
+    const int count = column < y.count ? x.dim - 4 * half : 0;
+    float before[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) before[j] = j < count ? __ldcg(out + j) : 0.0f;
+    float4 own[kGroups], sums[kGroups] = {};
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) own[i] = load_four<kFours>(y.at(column), 4 * i, x.dim);
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile) {
+      if ((tiles >> tile & 1) == 0) continue;
+#pragma unroll 1
+      for (int r = 0; r < kRows; r += 4) {
+        const int row = tile * kTileRows + half * kRows + r;
+        const float4 four = pipeline.four_rows(row, pipeline_column + c);
+        const float e[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          float4 other[kGroups];
+#pragma unroll
+          for (int i = 0; i < kGroups; ++i) other[i] = load_four<kFours>(x.at(strip.first_row + row + k), 4 * i, x.dim);
+          add_slopes<CostType>(e[k], x.dim, own, other, sums);
+        }
+      }
+    }
+    float totals[kGroups][4];
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      const float own_sums[4] = {sums[i].x, sums[i].y, sums[i].z, sums[i].w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) totals[i][j] = own_sums[j] + __shfl_xor_sync(kAllLanes, own_sums[j], kBatchColumns);
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (j < count) out[j] = fmaf(scale, half == 0 ? totals[0][j] : totals[1][j], before[j]);
   }
 
   // f(half, E as a left factor) for the two halves of a tile's rows.

@@ -6,6 +6,9 @@
 // and strips that are next to each other, whose likely paths meet the same columns, do not wait for each other. What is added
 // to in memory starts from zeros.
 //
+// Of other costs the same from E / cost, for Euclidean ones, or from the slopes of differences. Products cancel where x is near y, so
+// euclidean gradients of many dimensions are sums of differences in a block of 16 x 16 cells where the costs were (ManyCosts).
+//
 // Most of E is all but 0, far from every likely path. A block of E below kNegligible is left out: in the row and in the column
 // of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
 #pragma once
@@ -16,8 +19,9 @@
 namespace softdtw {
 
 // What both gradients of a strip need of the series and of E.
-template <bool kFew>
+template <bool kFew, class CostType>
 struct StripGradient : StripOfSeries {
+  static constexpr bool kDivides = !kFew && CostType::kOverCost;  // what comes is E / cost, with marks
   using Pipeline = typename BackwardChannel<kFew>::Alignment;
   Pipeline& pipeline;
   const float scale;
@@ -25,7 +29,9 @@ struct StripGradient : StripOfSeries {
   __device__ StripGradient(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
       int64_t pair, Pipeline& pipeline_)
-      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), scale(2 * gradient.arriving(pair)) {}
+      : StripOfSeries(problem, extent, strip_, pair),
+        pipeline(pipeline_),
+        scale(CostType::kFactor * gradient.arriving(pair)) {}
 
   // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
   // Returns whether the tile matters.
@@ -37,7 +43,13 @@ struct StripGradient : StripOfSeries {
         e[half][c] = pipeline.at(tile * kTileRows + group + 8 * half, pipeline_column + member + 4 * c);
       sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
     }
-    return __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
+    // Of E / cost what does not count is 0.
+    return kDivides ? __any_sync(kAllLanes, sums[0] != 0 || sums[1] != 0)
+                    : __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
+  }
+  // Whether a tile's gradients are sums of differences.
+  __device__ __forceinline__ static bool has_differences(const float (&sums)[2]) {
+    return !kIsOfSquares<CostType> || (kDivides && __any_sync(kAllLanes, fminf(sums[0], sums[1]) < 0));
   }
   // A coordinate of a vector, moved by the origin; 0 past the last one.
   __device__ __forceinline__ float moved(const float* vector, int d) const {
@@ -80,5 +92,28 @@ struct StripGradient : StripOfSeries {
     }
   }
 };
+
+// sums += E dC/dx / kFactor of a cell, of few dimensions.
+template <class CostType>
+__device__ __forceinline__ void add_slopes(
+    float e, int dim, const float4 (&x)[kFewDims / 4], const float4 (&y)[kFewDims / 4], float4 (&sums)[kFewDims / 4]) {
+  float4 differences[kFewDims / 4];
+  float shares = 0;
+#pragma unroll
+  for (int i = 0; i < kFewDims / 4; ++i) {
+    if (4 * i >= dim) continue;
+    differences[i] = x[i] - y[i];
+    if (CostType::kOverCost) shares = add_shares<CostType>(differences[i], shares);
+  }
+  const float weight = CostType::over(e, shares);
+#pragma unroll
+  for (int i = 0; i < kFewDims / 4; ++i) {
+    if (4 * i >= dim) continue;
+    sums[i].x = CostType::add_slope(weight, differences[i].x, sums[i].x);
+    sums[i].y = CostType::add_slope(weight, differences[i].y, sums[i].y);
+    sums[i].z = CostType::add_slope(weight, differences[i].z, sums[i].z);
+    sums[i].w = CostType::add_slope(weight, differences[i].w, sums[i].w);
+  }
+}
 
 }  // namespace softdtw

@@ -31,5 +31,10 @@ __device__ __forceinline__ float4 operator-(const float4& a, const float4& b) {
 __device__ __forceinline__ float add_square(const float4& a, float sum) {
   return fmaf(a.w, a.w, fmaf(a.z, a.z, fmaf(a.y, a.y, fmaf(a.x, a.x, sum))));
 }
+// What four coordinates of a difference add to a cost, of a type of core/cost_types.h.
+template <class CostType>
+__device__ __forceinline__ float add_shares(const float4& a, float sum) {
+  return CostType::share(a.w, CostType::share(a.z, CostType::share(a.y, CostType::share(a.x, sum))));
+}
 
 }  // namespace softdtw

@@ -19,6 +19,9 @@ constexpr int64_t kStencilMultivariateDims = 16;
 // Up to so many, a lane of the multivariate and the warp-specialised kernels can hold the vectors of its rows.
 constexpr int kFewDims = 8;
 
+// Multivariate backward of many dimensions that divides E by costs: less shared memory than a device has to have for it.
+constexpr int64_t kDividingBytes = 120 * 1024;
+
 // stencil: warps of a block, as many as there are strips, unless the pairs alone fill the machine.
 constexpr int kStencilWarps = 4;
 inline int stencil_warps(int64_t pairs, int64_t strips) {
@@ -98,7 +101,7 @@ inline bool has_table_of_gradients(const Call& call) {
          call.dim >= (call.batch * call.n * call.m <= kSmallTables ? kDimsOfSmallTables : kDims);
 }
 
-// Squared Euclidean costs of few dimensions in float32, from vectors that lanes hold: up to so many dimensions, by rows a lane,
+// Costs of few dimensions in float32, from vectors that lanes hold: up to so many dimensions, by rows a lane,
 // where no more than one number of four is padding.
 constexpr int held_dims(int rows) { return rows == 2 ? 8 : 4; }
 inline bool reads_vectors(const Call& call, int rows) {

@@ -44,7 +44,7 @@ constexpr int64_t kRound = kSweptProcessors, kTwoRounds = 2 * kRound + 1, kThree
 constexpr int64_t kLong = 512, kLongAlone = 256;  // few pairs of one dimension would each be one warp's
 const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
 
-// Squared Euclidean costs in float32, for which tiled has products where there are several dimensions. With gradients, of which a
+// Costs in float32 for which tiled has warps of their own where there are several dimensions. With gradients, of which a
 // multiprocessor has fewer pairs at once:
 const ByDims kOfGradients = {
     {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}}},
@@ -52,15 +52,15 @@ const ByDims kOfGradients = {
     {3,
      {{64, {kTwoRounds}},
       {128, {kThreeRounds}},
-      {256, {320, kThreeRounds, 530}},
+      {256, {320, kThreeRounds, 1060}},
       {384, {300}},
       {1024, {300, kThreeRounds, 510}},
       {kAny, {330, kThreeRounds, 460}}}},
-    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {kAny, {660}}}},
+    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {256, {2500}}, {kLong, {1000}}, {kAny, {660}}}},
     {5, {{64, {400}}, {128, {640}}, {kAny, {1150}}}},
     {7, {{128, {800}}, {256, {1480}}, {kLong, {1400}}, {kAny, {1536}}}},
-    {8, {{64, {800}}, {128, {1100}}, {256, {2300}}, {kAny, {1850}}}},
-    {kStencilMultivariateDims - 1, {{128, {800}}, {256, {1380}}, {kLong, {1024}}, {kAny, {1536}}}},
+    {8, {{64, {800}}, {128, {1100}}, {256, {6000}}, {kLong, {2500}}, {kAny, {1850}}}},
+    {kStencilMultivariateDims - 1, {{128, {900}}, {256, {3000}}, {kLong, {1024}}, {kAny, {1536}}}},
     {kAny, kManyDims},
 };
 // And without:
@@ -70,15 +70,12 @@ const ByDims kOfValues = {
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
 ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
-  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kLong, {55 * dim - 290}}, {kAny, {13 * dim + 85}}};
+  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kAny, {500}}};
 }
-// Other costs, ready-made ones among them:
-const ByDims kOfOthers = {
-    {1, {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}}},
-    {7, {{256, {kAlways}}, {kLong, {256}}, {kAny, {512}}}},
-    {kStencilMultivariateDims - 1, {{256, {kAlways}}, {kAny, {512}}}},
-    {kAny, kManyDims},
-};
+// Euclidean costs with gradients, of nine to fifteen dimensions: all of them from differences, where E counts in many cells.
+const ByLength kOfEuclidean = {{128, {kThreeRounds}}, {256, {1000}}, {kLong, {800}}, {kAny, {kThreeRounds}}};
+// Other costs of one dimension, and ready-made ones:
+const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}};
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
@@ -92,8 +89,9 @@ Turns turns_of(const Call& call) {
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
   if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
-  if (call.cost != Cost::kSqEuclidean) return find(kOfOthers, dim, call.n);
-  if (call.keeps) return find(kOfGradients, dim, call.n);
+  if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
+  const bool is_slow = call.cost == Cost::kEuclidean && dim > kFewDims && dim < kStencilMultivariateDims;
+  if (call.keeps) return is_slow ? find(kOfEuclidean, call.n) : find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
   return find(kOfValues, dim, call.n);
 }
@@ -129,7 +127,7 @@ Kernel fastest_kernel(const Call& call, const Device& device) {
 int fastest_rows(Kernel kernel, const Call& call, const Device& device) {
   if (call.is_float64) return 2;
   if (kernel == Kernel::kStencil) {
-    if (call.cost == Cost::kSqEuclidean && call.dim > 1) return rows_of_vectors(call, device);
+    if (call.is_multivariate()) return rows_of_vectors(call, device);
     // A tile of costs takes registers.
     if (call.cost == Cost::kMatrix || (!call.keeps && call.cost != Cost::kSqEuclidean)) return 2;
     const bool at_once = strips_of(call.n, 2) <= kStencilWarps && !are_at_least(call.batch, kFewPairs, device);

@@ -25,7 +25,8 @@ constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold few
 // call.keeps: a path is wanted.
 inline HardPlan hard_plan(const Call& call, const Device& device) {
   if (call.is_float64) return {HardSpecialization::kDense, 2};
-  if (call.is_multivariate() && call.dim >= kHardMultivariateDims && device.has_pipelines())
+  if (call.is_multivariate() && call.cost == Cost::kSqEuclidean && call.dim >= kHardMultivariateDims &&
+      device.has_pipelines())
     return {HardSpecialization::kMultivariate, 2};
   // Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have to be enough of
   // them.

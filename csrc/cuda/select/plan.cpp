@@ -6,6 +6,7 @@
 
 #include "blocks.h"
 #include "choice.h"
+#include "core/cost.h"
 
 namespace softdtw {
 namespace {
@@ -40,13 +41,19 @@ bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
 }
 
+// Vectors, by warps of their own. With many dimensions gradients of E / cost need room for these.
+bool takes_vectors(const Call& call, const Device& device) {
+  const bool divides = call.is_multivariate() && call.dim > kFewDims && is_over_cost(call.cost);
+  return call.is_multivariate() && device.has_pipelines() && (!divides || device.block_bytes >= kDividingBytes);
+}
+
 const std::vector<Candidate>& candidates(Kernel kernel) {
   static const Candidate extended_range = {Specialization::kExtendedRange, "extended_range", always};
   static const std::vector<Candidate> of_diagonal = {{Specialization::kPlain, "plain", always}};
   static const std::vector<Candidate> of_stencil = {
       {Specialization::kMultivariate, "multivariate",
        [](const Call& call, int, const Device& device) {
-         return call.is_multivariate() && call.dim >= kStencilMultivariateDims && device.has_pipelines();
+         return call.dim >= kStencilMultivariateDims && takes_vectors(call, device);
        }},
       {Specialization::kLinearDomain, "linear_domain",
        [](const Call& call, int, const Device& device) { return are_short_pairs(call) && device.has_fast_float64(); }},
@@ -60,11 +67,10 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kBidirectional, "bidirectional", pays_from_both_ends},
       {Specialization::kFewDims, "few_dims",
        [](const Call& call, int, const Device& device) {
-         return call.is_multivariate() && call.dim <= kFewDims && device.has_pipelines() &&
-                rows_of_specialised(call, 2, device) > 0;
+         return call.dim <= kFewDims && takes_vectors(call, device) && rows_of_specialised(call, 2, device) > 0;
        }},
       {Specialization::kMultivariate, "multivariate",
-       [](const Call& call, int, const Device& device) { return call.is_multivariate() && device.has_pipelines(); }},
+       [](const Call& call, int, const Device& device) { return takes_vectors(call, device); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
          if (call.is_float64 || !is_of_numbers(call) || !device.has_pipelines()) return false;

@@ -25,6 +25,7 @@ struct HardMultivariateTile : MultivariateTile<Costs, false> {
 // What multivariate_forward() asks of a kind of DTW.
 template <bool kPath>
 struct HardMultivariateSweep {
+  using CostType = Squared;
   using Edge = HardEdge<S>;
   static constexpr bool kTakesSplitCosts = false;
   HardRows<S> edges;

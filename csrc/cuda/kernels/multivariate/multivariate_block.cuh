@@ -3,6 +3,7 @@
 // warps that carry edges between blocks.
 //
 // A Sweep has, as a parameter of the kernel,
+//     CostType                                 the cost, of vector_cost.cuh
 //     Edge                                     a group of a strip's last row, as pipelines hand it over
 //     kTakesSplitCosts                             whether costs may come split, which is faster
 //     keeps()                                  whether the last strip is swept to its end
@@ -58,9 +59,10 @@ struct ForwardBlock {
   }
 };
 
-// Squared distances for a strip, a batch of columns at a time. On what they say of cells outside the table nothing depends.
-template <bool kFew, bool kFours, class Pipeline>
-using StripCosts = std::conditional_t<kFew, FewCosts<kFours, Pipeline>, ManyCosts<kFours, Pipeline>>;
+// Costs for a strip, a batch of columns at a time. On what they say of cells outside the table nothing depends.
+template <class CostType, bool kFew, bool kFours, class Pipeline, bool kMarks = false>
+using StripCosts =
+    std::conditional_t<kFew, FewCosts<CostType, kFours, Pipeline>, ManyCosts<CostType, kFours, Pipeline, kMarks>>;
 
 template <class Sweep, class Block, bool kFours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
@@ -90,7 +92,8 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
       return sweep.sweep(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     const Surroundings<S> around(extent, index);
     const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
-    StripCosts<Block::kFew, kFours, Costs> costs(problem, extent, around.strip, pair, costs_pipeline, block.number, held);
+    StripCosts<typename Sweep::CostType, Block::kFew, kFours, Costs> costs(
+        problem, extent, around.strip, pair, costs_pipeline, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
     // The warps' first batches; with many dimensions those left of the first column have been cleared.
     const int begin = Block::kFew ? -kEarlyBatches : block.number;
@@ -130,7 +133,7 @@ cudaError_t with_multivariate_kernel(const Problem<float>& problem, Launch&& lau
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
 // `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
 // many.
-template <class Kernel, class... Arguments>
+template <class CostType, class Kernel, class... Arguments>
 cudaError_t launch_multivariate(
     Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
     const Arguments&... arguments) {
@@ -145,7 +148,7 @@ cudaError_t launch_multivariate(
   int held_blocks = 0;
   if (dim > kFewDims) {
     const int64_t most_bytes = std::min<int64_t>(all_bytes / resident - kReservedBytes, block_bytes);
-    held_blocks = HeldRows::blocks_of(dim, most_bytes - declared_bytes - bytes, strips);
+    held_blocks = HeldRows::blocks_of(dim, has_products<CostType>(dim), most_bytes - declared_bytes - bytes, strips);
     bytes += strips * held_blocks * HeldRows::kBlockBytes;
   }
   const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
@@ -167,7 +170,7 @@ cudaError_t launch_multivariate_forward(
     const int64_t groups = groups_of<MultivariateShape>(problem, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
-    return launch_multivariate(
+    return launch_multivariate<typename Sweep::CostType>(
         multivariate_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks,
         Block::warps(strips), strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
         Tickets(scratch, problem.batch, groups), groups, strips);

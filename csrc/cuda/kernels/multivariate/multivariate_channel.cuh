@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/costs/cost_pipeline.cuh"
+#include "cuda/select/blocks.h"
 #include "cuda/strips/async_prefetch.cuh"
 #include "cuda/strips/strip_job.cuh"
 
@@ -17,11 +18,22 @@ struct alignas(16) RebuildSources {
   EdgeSlot<S> edges[2][S::kStage];
 };
 
-// Of the strip of a block in backward.
-template <bool kFew>
-struct BackwardChannel {
+// What E is divided by where gradients are those of E / cost, of the stages that stand between the warps that rebuild and the sweep: 1 /
+// cost, with the sign of a cost that ManyCosts has marked, and 0 where the cost is.
+template <bool kDivides, int kBuffers>
+struct InverseCosts {};
+template <int kBuffers>
+struct InverseCosts<true, kBuffers> {
+  using S = MultivariateShape;
+  float inverses[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];
+};
+
+// Of the strip of a block in backward. kDivides: the sweep leaves E / cost for the gradients instead of E, with few dimensions never.
+template <bool kFew, bool kDivides = false>
+struct BackwardChannel : InverseCosts<kDivides, MultivariateWarps<kFew>::kRebuilders> {
   using S = MultivariateShape;
   using Warps = MultivariateWarps<kFew>;
+  static constexpr bool kIsDivided = kDivides;
   // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
   using Costs = CostPipeline<kFew, Warps::kCosts, float, 8, 2>;
   // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to
@@ -101,6 +113,7 @@ struct BackwardChannel {
 };
 
 // What devices of compute capability 8.6 give a block.
+static_assert(sizeof(BackwardChannel<false, true>) < kDividingBytes);
 static_assert(sizeof(BackwardChannel<true>) < 98 * 1024 && sizeof(BackwardChannel<false>) < 98 * 1024);
 
 }  // namespace softdtw

@@ -26,8 +26,8 @@ __device__ __forceinline__ bool is_wide(const EdgeSlot<MultivariateShape>& slot)
   return PackedEntry{0, __float_as_uint(slot.entries[MultivariateShape::kSteps])}.exists();
 }
 
-// The plain sweep over a chunk, `keep(k, t, weights)`.
-template <class Part, class Costs, class Keep>
+// The plain sweep over a chunk, `keep(k, t, weights, cost)`. kMarked: the sign of a cost is a mark.
+template <class Part, bool kMarked, class Costs, class Keep>
 __device__ __forceinline__ void sweep_in_parts(
     const Recurrences<MultivariateShape>& recurrences, int lane, const EdgeSlot<MultivariateShape>& above, float shift,
     Costs& costs, const ChunkInPipeline<Costs>& cells, Lane<MultivariateShape, float>& entries, Keep&& keep) {
@@ -54,11 +54,13 @@ __device__ __forceinline__ void sweep_in_parts(
     }
     sweep_ahead<kHasFastBits>(
         lane, top, shift, lane_entries,
-        [&](int k, int t) { return recurrences.plain.split(own[k][t], recurrences.plain.scale); },
+        [&](int k, int t) {
+          return recurrences.plain.split(kMarked ? fabsf(own[k][t]) : own[k][t], recurrences.plain.scale);
+        },
         [&](int k, int t, const auto& terms, float diag, float up, float left) {
           Weights<float> weights;
           const float sum = sum_of(terms, diag, up, left, weights);
-          keep(k, t0 + t, weights);
+          keep(k, t0 + t, weights, own[k][t]);
           return sum;
         },
         [](int, auto) {});
@@ -82,7 +84,8 @@ __device__ void rebuild_strip(
   const Recurrences<S> recurrences(problem, pair);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
-  MultivariateTile<Costs, true> tile(strip, lane, channel.costs, last_chunk);
+  constexpr bool kDivides = Channel::kIsDivided;
+  MultivariateTile<Costs, true, kDivides> tile(strip, lane, channel.costs, last_chunk);
 
   // Copies the snapshot of a stage, and the groups of the edge above that it meets, four lanes a group and one a reference.
   const auto fetch = [&](int stage, int slot_of_edges) {
@@ -164,8 +167,10 @@ __device__ void rebuild_strip(
     }
     if (stage >= kRebuilders) fetch(stage - kRebuilders, 1 - edges);
     float2* const kept = reinterpret_cast<float2*>(channel.weights[buffer]) + lane;
-    const auto keep = [&](int part, int k, int t, const Weights<float>& weights) {
-      kept[weights_at(Channel::place_of(turn, part), k, t)] = make_float2(weights.up, weights.left);
+    const auto keep = [&](int part, int k, int t, const Weights<float>& weights, float cost) {
+      const int at = weights_at(Channel::place_of(turn, part), k, t);
+      kept[at] = make_float2(weights.up, weights.left);
+      if constexpr (kDivides) channel.inverses[buffer][at + lane] = cost != 0 ? DeviceMath<float>::reciprocal(cost) : 0;
     };
     const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
     const EdgeSlot<S>* const slots = sources.edges[edges];
@@ -192,9 +197,9 @@ __device__ void rebuild_strip(
         if (slots[part].reference != top.reference || top.exists != (part < above_parts)) look_above(part);
         if (part > 0) await_place(part);
         const auto before = state.narrow;
-        sweep_in_parts<PartShape<Channel::kRebuiltParts>>(
+        sweep_in_parts<PartShape<Channel::kRebuiltParts>, kDivides>(
             recurrences, lane, slots[part], shift, channel.costs, cells, state.narrow,
-            [&](int k, int t, const Weights<float>& weights) { keep(part, k, t, weights); });
+            [&](int k, int t, const Weights<float>& weights, float cost) { keep(part, k, t, weights, cost); });
         width.spend(Width<S>::rise_of(recurrences, tile.reach_of(cells), true), shift, is_wide(slots[part]));
         if (!__all_sync(kAllLanes, width.fits & is_exact<kHasFastBits>(state.narrow))) {
           state.narrow = before;
@@ -216,7 +221,7 @@ __device__ void rebuild_strip(
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             Weights<float> weights;
             const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);
-            keep(part, k, t, weights);
+            keep(part, k, t, weights, tile.costs[k][t]);
             return cell;
           },
           [](int, auto) {});

@@ -124,6 +124,7 @@ __device__ void reverse_strip(
 
   // Of a stage: where its weights stand, and whether any flow has counted so far.
   const float2* kept = nullptr;
+  const float* inverses = nullptr;
   int stage = 0, turn = 0;
   bool counts = false;
   bool lives = false;  // whether what flows counts
@@ -131,6 +132,7 @@ __device__ void reverse_strip(
     stage = passed = chunk / S::kStage;
     turn = turn_of(stage);
     kept = reinterpret_cast<const float2*>(channel.weights[buffer_of(stage)]) + lane;
+    if constexpr (Channel::kIsDivided) inverses = channel.inverses[buffer_of(stage)] + lane;
     counts = lives = false;
     await_stage(stage);
   };
@@ -170,8 +172,17 @@ __device__ void reverse_strip(
             weights, extent, Half{place, t0}, lane, is_end && lane == around.end_lane ? around.end_row : -1,
             around.end_time % S::kSteps - t0, half_below, flow, cell, column);
 #pragma unroll
-      for (int t = 0; t < HalfShape::kSteps; ++t)
-        cells.two_rows(channel.alignment, t0, t) = {alignment[0][t], alignment[1][t]};
+      for (int t = 0; t < HalfShape::kSteps; ++t) {
+        // What does not count is nothing, however short the distance that it is divided by.
+        const auto divided = [&](int k) {
+          if constexpr (Channel::kIsDivided)
+            return alignment[k][t] < kNegligible ? 0.0f
+                                                 : alignment[k][t] * inverses[weights_at(place_in_buffer, k, t0 + t)];
+          else
+            return alignment[k][t];
+        };
+        cells.two_rows(channel.alignment, t0, t) = {divided(0), divided(1)};
+      }
       if (chunk < left) FlowRows::leave(out + t0, handed_on);
     }
     inflow.release();

@@ -9,6 +9,7 @@
 #include "cuda/costs/few_dims_tile.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/linear_domain/linear_domain.h"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/face.h"
 
 namespace softdtw {
@@ -90,7 +91,9 @@ template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (reads_vectors(call_of(problem, false), S::kRows))
-      return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4>*>(nullptr));
+      return with_cost<VectorCosts>(problem.cost, [&](auto type) {
+        return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>*>(nullptr));
+      });
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 
