@@ -213,6 +213,64 @@ using OfSeries = UnivariateTile<Shape<float, kRows>>;
 
 using namespace softdtw;
 
+// A table swept from both its ends; a radius below 0: without a band.
+Extent extent_of(int64_t n, int64_t m, int64_t radius) {
+  Problem<float> problem;
+  problem.batch = 1;
+  problem.n = n;
+  problem.m = m;
+  problem.bandwidth = radius;
+  return problem.extent(0);
+}
+
+// What a pair saves, in bytes.
+template <bool kHasBand>
+int64_t bidirectional_bytes_of(int64_t n, int64_t m, int64_t radius) {
+  return BidirectionalMemory::bytes_of_pair(BidirectionalSizes<kHasBand>(extent_of(n, m, radius)), true);
+}
+
+// Whether the sides of such a table meet without a gap, cover it as far as the band goes, get every column that a strip has from the
+// strip above, and have room for what they save.
+template <bool kHasBand>
+bool sides_fit_of(int64_t n, int64_t m, int64_t radius) {
+  const Extent extent = extent_of(n, m, radius);
+  using OneSide = Side<kHasBand>;
+  const OneSide front(extent, false), back(extent, true);
+  constexpr int kSteps = BidirectionalShape::kSteps, kRows = BidirectionalShape::kRows,
+                kStripRows = BidirectionalShape::kStripRows;
+  // Those that a lane meets, as the side counts: the first one and the one behind the last.
+  const auto first_column = [](const OneSide& side, int index, int lane) {
+    return side.first_column + side.first_chunk(index) * kSteps - lane;
+  };
+  const auto end_column = [&](const OneSide& side, int index, int lane) {
+    return first_column(side, index, lane) + side.chunks(index) * kSteps;
+  };
+  const auto first_inside = [&](int row) { return std::max(0, row + extent.low); };
+  const auto end_inside = [&](int row) { return std::min<int>(m, row + extent.high + 1); };
+  for (const OneSide* side : {&front, &back})
+    for (int index = 1; side->chunks(index) > 0; ++index) {
+      const int row = side->first_row + index * kStripRows - 1;
+      const int last = std::min(end_inside(row), end_column(*side, index, 0)) - 1;
+      const int from = side->first_chunk(index - 1);
+      if (from > side->first_chunk(index) || side->chunks(index - 1) == 0) return false;
+      if (last >= first_inside(row) && (last - side->first_column) / kSteps >= from + side->groups(index - 1)) return false;
+    }
+  for (int strip = 0; strip < front.sizes.strips; ++strip) {
+    const int of_back = back.strip_of(strip), chunks = front.chunks(strip) + back.chunks(of_back);
+    if (chunks > front.sizes.stages() * BidirectionalShape::kStage) return false;
+    if (strip > 0 && front.groups(strip - 1) + back.groups(of_back) > front.sizes.groups()) return false;
+    const bool has_front = front.chunks(strip) > 0, has_back = back.chunks(of_back) > 0;
+    for (int row = strip * kStripRows; row < std::min<int>(n, (strip + 1) * kStripRows); ++row) {
+      const int lane = row % kStripRows / kRows, other = kWarp - 1 - lane;
+      const int start = has_front ? first_column(front, strip, lane) : m - end_column(back, of_back, other);
+      const int end = has_back ? m - first_column(back, of_back, other) : end_column(front, strip, lane);
+      if (start > first_inside(row) || end < end_inside(row)) return false;
+      if (has_front && has_back && end_column(front, strip, lane) != m - end_column(back, of_back, other)) return false;
+    }
+  }
+  return true;
+}
+
 extern "C" {
 
 // Of series alone, but for extended_four.
@@ -237,35 +295,12 @@ bool ring(const Pair<float>* pair, int rows, int lanes) {
   return rows == 4 ? run_ring_of<4>(*pair, lanes) : rows == 6 ? run_ring_of<6>(*pair, lanes) : run_ring_of<8>(*pair, lanes);
 }
 
-// What a pair saves whose table is swept from both its ends, in bytes.
-int64_t bidirectional_bytes(int64_t n, int64_t m) { return BidirectionalMemory::bytes_of_pair({n, m}, true); }
-
-// Whether the sides of such a table meet without a gap, cover it, and get every column that a strip has from the strip above.
-bool sides_fit(int64_t n, int64_t m) {
-  Problem<float> problem;
-  problem.batch = 1;
-  problem.n = n;
-  problem.m = m;
-  const Extent extent = problem.extent(0);
-  const Side front(extent, false), back(extent, true);
-  constexpr int kSteps = BidirectionalShape::kSteps;
-  // Behind the last one that a strip's first lane meets, as the side counts.
-  const auto end_column = [](const Side& side, int index) { return side.first_column + side.chunks(index) * kSteps; };
-  for (const Side* side : {&front, &back})
-    for (int index = 1; side->chunks(index) > 0; ++index) {
-      const int last = std::min<int>(m, end_column(*side, index)) - 1;
-      if (last >= 0 && (last - side->first_column) / kSteps >= side->groups(index - 1)) return false;
-    }
-  for (int strip = 0; strip < front.sizes.strips; ++strip) {
-    const int of_back = back.strip_of(strip);
-    const bool has_front = front.chunks(strip) > 0, has_back = back.chunks(of_back) > 0;
-    for (int lane = 0; lane < kWarp; ++lane) {
-      const int from_front = has_front ? end_column(front, strip) - lane : 0;
-      const int from_back = has_back ? end_column(back, of_back) - (kWarp - 1 - lane) : 0;
-      if (has_front && has_back ? from_front + from_back != m : from_front + from_back < m) return false;
-    }
-  }
-  return true;
+// Of tables swept from both their ends, and of a radius below 0: in kernels that know of no band.
+int64_t bidirectional_bytes(int64_t n, int64_t m, int64_t radius) {
+  return radius < 0 ? bidirectional_bytes_of<false>(n, m, radius) : bidirectional_bytes_of<true>(n, m, radius);
+}
+bool sides_fit(int64_t n, int64_t m, int64_t radius) {
+  return sides_fit_of<true>(n, m, radius) && (radius >= 0 || sides_fit_of<false>(n, m, radius));
 }
 
 // Pairs whose gradients a window has not computed, so far.

@@ -75,6 +75,30 @@ def test_no_order_of_events_changes_a_bit(gpu, name, batch, n, m, dim, cost, res
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
 
 
+OPTIONS = {"bandwidth": 40, "warp_penalty": 0.3, "cost": "huber"}
+
+
+@pytest.mark.parametrize("resident", [1, 2, 4])
+@pytest.mark.parametrize(("batch", "n", "m"), [(2, 620, 200), (1, 700, 420)])  # from one end, and from both
+def test_no_order_of_events_changes_a_bit_where_few_pairs_have_options(gpu, batch, n, m, resident):
+    x, y = normal(batch, n, 1, seed=n).float(), normal(batch, m, 1, seed=m + 1).float()
+    expected = run(KernelCase("cpu", "cpu"), x.double(), y.double(), **OPTIONS)
+    first = None
+    try:
+        for seed in range(3):
+            gpu.set_order(seed, resident, False)
+            actual = run(KernelCase(GPU, "tiled"), x, y, **OPTIONS)
+            first = first or actual
+            assert all(np.array_equal(a, b) for a, b in zip(actual, first, strict=True)), seed
+            alone = numpy64(soft_dtw(x, y, 1.0, kernel="tiled", **OPTIONS))
+            assert_values_close(alone, actual[0], torch.float32, 1.0)
+    finally:
+        gpu.set_order(0, 2, False)
+    assert_values_close(first[0], expected[0], torch.float32, 1.0)
+    for got, wanted in zip(first[1:], expected[1:], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize(("n", "m", "dim"), [(150, 60, 1), (300, 40, 3), (1100, 24, 1)])
 def test_no_order_of_events_changes_best_ranges(gpu, n, m, dim):
     x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()

@@ -62,7 +62,7 @@ def strips(tmp_path_factory):
     library.ring.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_int
     library.ring.restype = ctypes.c_bool
     library.bidirectional_bytes.restype = ctypes.c_int64
-    library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 2]
+    library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 3]
     library.sides_fit.restype = ctypes.c_bool
     return library
 
@@ -247,12 +247,15 @@ SIZES_FROM_BOTH_ENDS = [(n, m) for n in (129, 192, 193, 640, 989, 1030, 5000) fo
 def test_sides_of_a_table_meet_and_hand_on_all_columns(strips):
     """Also the last one of a strip that one side sweeps whole, as in tables that are much taller than wide."""
     for n, m in SIZES_FROM_BOTH_ENDS:
-        assert strips.sides_fit(n, m), (n, m)
+        for radius in (-1, 0, 1, 20, 33, 100, 700):
+            assert strips.sides_fit(n, m, radius), (n, m, radius)
 
 
 def test_no_more_is_saved_of_tables_swept_from_both_ends_than_promised(strips):
     for n, m in ((512, 512), (2048, 2048), (4096, 4096)):
-        assert strips.bidirectional_bytes(n, m) <= 0.7 * n * m, (n, m)
+        assert strips.bidirectional_bytes(n, m, -1) <= 0.7 * n * m, (n, m)
+        radius = n // 20
+        assert strips.bidirectional_bytes(n, m, radius) <= 0.7 * n * (2 * radius + 250), (n, m)
 
 
 @pytest.mark.parametrize("engine", LINEAR)

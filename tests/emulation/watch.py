@@ -5,7 +5,7 @@ import sys
 from cases import KernelCase, normal, run
 
 from emulation.device import EmulatedGPU
-from emulation.test_emulated_gpu import WRONG
+from emulation.test_emulated_gpu import OPTIONS, WRONG
 from torchsoftdtw._kernels import ops
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
@@ -56,6 +56,11 @@ def main():
             for seed in range(3):
                 gpu.set_order(seed, 4, True)
                 run(KernelCase("cpu", name), x, y, gamma, cost=cost)
+        for batch, n, m in ((2, 100, 50), (1, 140, 260)):
+            x, y = normal(batch, n, 1, seed=n).float(), normal(batch, m, 1, seed=m + 1).float()
+            for seed in range(2):
+                gpu.set_order(seed, 4, True)
+                run(KernelCase("cpu", "tiled"), x, y, 1.0, **OPTIONS)
     with gpu.behind_the_package(True):
         for n, m, dim in ((300, 40, 1), (1100, 24, 2)):  # several strips at a time, and more than a block has warps
             x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()

@@ -171,17 +171,49 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
     for option in ({"bandwidth": 3}, {"cost": "matrix"}):
         assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
-    # A single pair, too: tiled has nothing as fast.
-    assert chosen("sm_90", 1, 512).startswith("tiled")
-    for option in ({"cost": "huber"}, {"options": (False, True, False)}):
-        assert chosen("sm_90", 1, 512, gradient=True, **option) == "stencil/linear_domain"
-        assert chosen("sm_90", 1, 513, gradient=True, **option).startswith("tiled")
+    # Of few pairs tiled has fast kernels, too, and of long ones alone.
+    for option in ({}, {"cost": "huber"}, {"options": (False, True, False)}):
+        for gradient in (False, True):
+            assert chosen("sm_90", 1, 512, gradient=gradient, **option) == "tiled/bidirectional"
+            assert chosen("sm_90", 133, 512, gradient=gradient, **option) == "stencil/linear_domain"
+    assert chosen("sm_90", 10**5, 513, gradient=True, options=(False, True, False)) == "tiled/warp_specialised"
 
 
-def test_options_keep_fast_kernels_of_long_pairs_from_a_call():
-    assert select_kernel(2000, batch=2, specialization=True) == "tiled/bidirectional"
-    assert select_kernel(2000, batch=2, bandwidth=0, specialization=True) == "tiled/warp_specialised"
-    assert select_kernel(2000, batch=2, warp_penalty=0.1, specialization=True) == "tiled/warp_specialised"
+@pytest.mark.parametrize("gradient", [False, True])
+def test_few_long_pairs_have_their_kernels_whatever_the_options(gradient):
+    call = {"gradient": gradient, "specialization": True}
+    for options in ({}, {"bandwidth": 0}, {"bandwidth": 200}, {"warp_penalty": 0.1}, {"cost": "cityblock"}):
+        for others in ({}, {"warp_penalty": 2.0}, {"cost": "huber"}):
+            assert select_kernel(2000, batch=2, **options | others, **call) == "tiled/bidirectional"
+            assert select_kernel(2000, 255, batch=2, **options | others, **call) == "tiled/warp_specialised"
+    # Lengths, and bands of each pair's own, which a side could not share out between blocks.
+    for options in ((False, False, True), (True, False, True), (True, True, True)):
+        assert chosen("sm_90", 2, 2000, gradient=gradient, options=options) == "tiled/warp_specialised"
+    assert chosen("sm_90", 2, 2000, gradient=gradient, cost="matrix") == "tiled/extended_range"
+
+
+def test_bands_from_both_ends_while_their_blocks_take_few_turns():
+    def names(batch, n):
+        return [
+            chosen("sm_90", batch, n, gradient=gradient, options=(True, False, False), radius=n // 10).split("/")[1]
+            for gradient in (False, True)
+        ]
+
+    assert names(64, 1024) == names(64, 700) == names(32, 2048) == ["bidirectional"] * 2
+    assert names(128, 1024) == names(64, 2048) == ["bidirectional", "warp_specialised"]
+    assert names(200, 1024) == ["warp_specialised"] * 2
+
+
+def test_what_is_kept_with_a_penalty_or_another_cost_has_two_rows_a_lane():
+    def rows(gradient, cost="sqeuclidean", options=PLAIN):
+        sizes = ("tiled", 1, 132_000, 132_000, 1, False)
+        return ops.select_kernel(*sizes, cost, *options, gradient, *DEVICES["sm_90"])[1]
+
+    for options in ({}, {"options": (True, False, False)}):
+        assert rows(True, **options) == rows(False, **options) == 4
+    for options in ({"options": (False, True, False)}, {"cost": "cityblock"}):
+        assert rows(True, **options) == 2
+        assert rows(False, **options) == 4
 
 
 # (radius, penalty, lengths of each pair's own, length) -> what takes the band. A radius of -1: each pair has its own.
@@ -311,7 +343,7 @@ def test_a_specialisation_can_be_asked_for(name):
     assert x.grad.isfinite().all()
     if specialization != "extended_range":
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
-            if dim > 1:  # any cost, but float32 alone
+            if dim > 1 or kernel == "tiled":  # any cost, but float32 alone
                 soft_dtw(x.double(), y.double(), kernel=name)
             else:
                 soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)

@@ -27,12 +27,12 @@ def statuses(x, y, cost, gammas, penalties):
     return of_saved(ops.forward(x.to(GPU), y.to(GPU), *options)[1], len(x))
 
 
-def assert_pair(results, x, y, cost, gamma, penalty, what):
+def assert_pair(results, x, y, cost, gamma, penalty, what, radius=None):
     """Against the oracle, by the bounds of test_engines."""
     dtype = x.dtype
     costs, *slopes = oracle.cost_and_slopes(numpy64(x), numpy64(y), cost)
-    value, alignment = oracle.value_and_alignment(costs, gamma, None, penalty)
-    rounded = oracle.value_and_alignment(costs.astype(np.float32).astype(np.float64), gamma, None, penalty)[1]
+    value, alignment = oracle.value_and_alignment(costs, gamma, radius, penalty)
+    rounded = oracle.value_and_alignment(costs.astype(np.float32).astype(np.float64), gamma, radius, penalty)[1]
     magnitude = (abs(value) + costs.max()) / gamma
     pair = Expected(*costs.shape, costs, value, alignment, magnitude, np.abs(rounded - alignment).max())
     assert_value(results[0], pair, gamma, dtype, what)

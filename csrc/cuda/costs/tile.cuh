@@ -172,10 +172,19 @@ struct DenseTile {
   __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
 
+// The cost of a difference, squared, and its slope but for factor_of().
+template <typename T>
+struct SquaredCost {
+  __device__ explicit SquaredCost(Cost) {}
+  __device__ __forceinline__ static T cost(T u) { return u * u; }
+  __device__ __forceinline__ static T slope(T u) { return u; }
+};
+
 // Squared differences of float32 series of one dimension, from registers.
 template <class S>
 struct UnivariateTile {
   using T = typename S::Scalar;
+  using OfDifference = SquaredCost<T>;
   static constexpr bool kUnivariate = true;
   T x[S::kRows], y[S::kSteps], next[S::kSteps];
   T reach = 0, x_lowest, x_highest;
@@ -201,17 +210,11 @@ struct UnivariateTile {
     }
   }
   __device__ __forceinline__ void use(const Place<S>&) {
-    T lowest = 0, highest = 0;
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) {
-      y[t] = next[t];
-      lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
-      highest = t == 0 ? y[t] : greater(highest, y[t]);
-    }
-    reach = greater(x_highest - lowest, highest - x_lowest);
-    reach *= reach;
+    const T widest = take_columns();
+    reach = widest * widest;
   }
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
+  __device__ __forceinline__ T slope(int k, int t) const { return difference(k, t); }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const {
@@ -222,6 +225,17 @@ struct UnivariateTile {
  protected:
   __device__ UnivariateTile(const View<const T>& columns, int last_)
       : line(columns.data), stride(columns.row_stride), last(last_) {}
+  // Those that were fetched. No difference is larger than what it returns; NaN if one is NaN.
+  __device__ __forceinline__ T take_columns() {
+    T lowest = 0, highest = 0;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      y[t] = next[t];
+      lowest = t == 0 ? y[t] : lesser(lowest, y[t]);
+      highest = t == 0 ? y[t] : greater(highest, y[t]);
+    }
+    return greater(x_highest - lowest, highest - x_lowest);
+  }
   __device__ __forceinline__ void set_row(int k, T value) {
     x[k] = value;
     x_lowest = k == 0 ? x[k] : lesser(x_lowest, x[k]);

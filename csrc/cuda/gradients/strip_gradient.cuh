@@ -104,9 +104,9 @@ struct UnivariateSink {
   }
   template <class Tile>
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, T e) {
-    const T difference = tile.difference(k, t);
-    rows[k] = DeviceMath<T>::fma(e, difference, rows[k]);
-    column = DeviceMath<T>::fma(e, difference, column);
+    const T slope = tile.slope(k, t);
+    rows[k] = DeviceMath<T>::fma(e, slope, rows[k]);
+    column = DeviceMath<T>::fma(e, slope, column);
   }
   __device__ __forceinline__ void step(int t) { step(t, from_below[t]); }
   __device__ __forceinline__ void step(int t, T from_strip_below) {

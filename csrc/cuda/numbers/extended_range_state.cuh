@@ -126,6 +126,14 @@ struct Recurrences {
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = warp_penalty != 0;
   }
+  // What differs where the penalty is paid by cells (kernels/warp_specialised/options.cuh): a cell of the general sweep, what the cost of a cell
+  // adds to m at most, and what m of a cell has too much.
+  template <class Cell>
+  __device__ __forceinline__ static Cell charged(Cell cell) {
+    return cell;
+  }
+  __device__ __forceinline__ T rise(T reach) const { return reach * plain.scale; }
+  __device__ __forceinline__ static double surplus(int, int) { return 0; }
 };
 
 // Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
@@ -169,8 +177,9 @@ struct Width {
     state.become(!narrow);
     return narrow;
   }
-  __device__ __forceinline__ static T rise_of(const Recurrences<S>& recurrences, T reach, bool may_be) {
-    return may_be ? reach * recurrences.plain.scale * (S::kRows + S::kSteps) : T(INFINITY);
+  template <class Own>
+  __device__ __forceinline__ static T rise_of(const Own& recurrences, T reach, bool may_be) {
+    return may_be ? recurrences.rise(reach) * (S::kRows + S::kSteps) : T(INFINITY);
   }
 };
 

@@ -31,15 +31,19 @@ inline int stencil_warps(int64_t pairs, int64_t strips) {
 // After other kernels have taken most pairs: so many of those that are left at once.
 constexpr int64_t kPairsGivenUpAtOnce = 1024, kBandsGivenUpAtOnce = 4096;  // the strips of a band wait for each other
 
+// One dimension, with a cost that the kernels of kernels/linear_domain and kernels/warp_specialised have (options).
+inline bool is_of_numbers(const Call& call) {
+  const bool is_known = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean || call.cost == Cost::kCityblock ||
+                        call.cost == Cost::kHuber;
+  return call.dim == 1 && is_known;
+}
+
 // Short pairs of one dimension, each by the lanes of a warp or by some of them: 8, 16 or 32, up to 16 rows a lane.
 constexpr int kMostLaneRows = 16;
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 inline bool are_short_pairs(const Call& call) {
-  const bool has_sweeps =  // a cost of kernels/linear_domain/options
-      call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean || call.cost == Cost::kCityblock ||
-      call.cost == Cost::kHuber;
-  return call.dim == 1 && has_sweeps && !call.has_band && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+  return is_of_numbers(call) && !call.has_band && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
 }
 constexpr int64_t kFewestWarps = 1024;  // that fill the machine: with fewer, pairs get more lanes
 inline int lanes_of_pair(int64_t batch, int64_t n) {
@@ -122,13 +126,14 @@ inline int strips_of_block(const Device& device, int64_t bytes_of_strip, int64_t
 constexpr int kSpecialisedStrips = 4;
 // Rows a lane of those that go forward, or 0 where other blocks are faster. In two rounds of blocks they are still faster than
 // others, of which a multiprocessor holds three. Where strips of two rows would have to take turns, those of four are faster, if
-// nothing is kept, which backward would want in strips of two.
+// nothing is kept, which backward would want in strips of two. With a penalty, a band or another cost others are far slower.
 inline int rows_of_specialised(const Call& call, int rows, const Device& device) {
   const auto fit = [&](int of_rows, int rounds) {
     return call.batch * ceil_div(strips_of(call.n, of_rows), kSpecialisedStrips) <= int64_t{rounds} * device.processors;
   };
-  if (rows == 2 && (call.keeps || fit(2, 1))) return fit(2, 2) ? 2 : 0;
-  return fit(4, 2) ? 4 : 0;
+  const bool has_rivals = !is_of_numbers(call) || (call.is_univariate() && call.is_plain());
+  if (rows == 2 && (call.keeps || fit(2, 1))) return !has_rivals || fit(2, 2) ? 2 : 0;
+  return !has_rivals || fit(4, 2) ? 4 : 0;
 }
 
 // From both ends of a table: strips of a block in forward, and the shared memory of one.

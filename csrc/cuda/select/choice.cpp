@@ -79,14 +79,16 @@ const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
-// Short pairs with a penalty or another cost, for which tiled has nothing as fast: 2 to 4 times as long for a single pair of 512.
-const Turns kOfShortPairs = {kAlways};
+// One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty.
+const ByLength kOfShortPairs = {{144, {kAlways}}, {400, {kRound / 2 + 1}}, {kAny, {kRound + 1}}};
+const Turns kOfLongPenalties = {kNever};
 
 Turns turns_of(const Call& call) {
-  const bool is_for_tiled = call.cost == Cost::kSqEuclidean && !call.has_penalty;
-  if (are_short_pairs(call) && !is_for_tiled) return kOfShortPairs;
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
+  const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
+  if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
+  if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
   const bool is_slow = call.cost == Cost::kEuclidean && dim > kFewDims && dim < kStencilMultivariateDims;
   if (call.keeps) return is_slow ? find(kOfEuclidean, call.n) : find(kOfGradients, dim, call.n);

@@ -28,13 +28,16 @@ bool has_ring(const Call& call) {
 }
 
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
-// more so with gradients: measured (benchmarks/results/h200_meeting.json).
+// more so with gradients: measured (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once,
+// likewise, but less so with gradients.
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
-  if (call.is_float64 || rows != 2 || !call.is_univariate() || !call.is_plain() || call.is_ragged) return false;
+  if (call.is_float64 || rows != 2 || !is_of_numbers(call) || call.is_ragged) return false;
   if (!device.has_pipelines()) return false;
   if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBidirectionalBytes) return false;
-  const int64_t strips = strips_of(call.n, rows), rounds = strips < kLongChain ? 1 : call.keeps ? 4 : 2;
+  const int64_t strips = strips_of(call.n, rows);
+  const int64_t of_table = strips < kLongChain ? 1 : call.keeps ? 4 : 2, of_band = call.keeps ? 2 : 4;
+  const int64_t rounds = call.has_band ? of_band : of_table;
   return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
 }
 
@@ -70,7 +73,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) { return takes_vectors(call, device); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
        [](const Call& call, int rows, const Device& device) {
-         if (call.is_float64 || !call.is_univariate() || !device.has_pipelines()) return false;
+         if (call.is_float64 || !is_of_numbers(call) || !device.has_pipelines()) return false;
          return (call.keeps && rows == 2) || rows_of_specialised(call, rows, device) > 0;
        }},
       extended_range,
@@ -108,6 +111,8 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       plan.is_specialised = true;
       break;
     case Specialization::kWarpSpecialised: {
+      // What is kept in strips of four rows goes back in tiled's blocks, which know no penalty of cells and no other cost.
+      if (call.keeps && (call.has_penalty || !call.is_univariate())) plan.rows = 2;
       const int rows = rows_of_specialised(call, plan.rows, device);
       plan.is_specialised = rows > 0;
       if (plan.is_specialised) plan.forward_rows = rows;

@@ -39,7 +39,7 @@ struct Plan {
     return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2) || is(Specialization::kBanded);
   }
   // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
-  bool needs_zeros() const { return !is(Specialization::kBanded); }
+  bool needs_zeros() const { return !is(Specialization::kBanded) && !is(Specialization::kBidirectional); }
   // From 1 to 255, of all that backward has to know.
   int code() const;
   static std::optional<Plan> from_code(int code);

@@ -74,10 +74,10 @@ struct Surroundings {
   template <class Cell>
   __device__ __forceinline__ void enter(const Place&, int, int, Cell&) const {}
   static constexpr int entry_chunk = -1;
-  // What lanes above those that paths have reached refer to.
+  // What lanes above those that paths have reached refer to. Of a band the upper lanes leave first: they stay where they are.
   template <class Top, class State>
-  __device__ __forceinline__ double reference_above(const Top& top, const State&) const {
-    return top.reference;
+  __device__ __forceinline__ double reference_above(const Top& top, const State& state) const {
+    return top.exists ? top.reference : state.reference;
   }
 
   __device__ Surroundings(const Extent& extent, int index)

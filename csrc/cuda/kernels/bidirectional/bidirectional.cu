@@ -20,6 +20,8 @@ using S = BidirectionalShape;
 
 constexpr int kMostStrips = kBidirectionalStrips, kSplitters = kMostStrips / 2;  // of a block
 
+// Tile: SideTile, with options or without.
+template <class Tile>
 __global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps), 1) bidirectional_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, Tickets tickets,
     int64_t groups) {
@@ -32,33 +34,33 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps),
   const int64_t pair = turn / 2;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) return;
-  const Side side(extent, turn % 2);
-  const SideMemory saved{side, memory};
+  const SideOf<Tile> side(extent, turn % 2);
+  const SideMemoryOf<Tile> saved{side, memory};
   const int first = group * strips, end = first + strips;
   Progress* const words = tickets.words + turn * groups;
   if (warp < strips) {
     const int index = first + warp, chunks = side.chunks(index);
     if (chunks == 0) return;
-    const SideStrip around(side, index);
-    SplitCostsOfSide costs(side, problem, around.strip, pair, split_costs[warp]);
+    const SideStrip<kHasBand<Tile>> around(side, index);
+    SplitCostsOfSide<Tile> costs(side, problem, around.strip, pair, split_costs[warp]);
     sweep_strip<S>(
         problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, pipelines[warp],
         pipelines[warp + 1], costs, static_cast<float*>(nullptr));
   } else if (warp < strips + kSplitters) {
-    const float scale = Recurrences<S>(problem, pair).plain.scale;
+    const typename TileOptions<S, Tile>::OfStrip recurrences(problem, pair);
     const int own = warp - strips, other = own + kSplitters;
-    CostSplitter now(side, problem, pair, first + own, split_costs[own]);
+    CostSplitter<Tile> now(side, problem, pair, first + own, split_costs[own]);
     // Where there is no other strip of the block, one past the side's end has no chunks.
     const bool has_other = other < strips;
-    CostSplitter next(
+    CostSplitter<Tile> next(
         side, problem, pair, has_other ? first + other : side.sizes.strips, split_costs[has_other ? other : own]);
     // In turn, by one copy of the code, since schedulers cache little of it.
     int idle = 0;
 #pragma unroll 1
     while (now.goes_on() || next.goes_on()) {
-      idle = now.split_cost(extent, scale) ? 0 : idle + 1;
+      idle = now.split_cost(extent, recurrences) ? 0 : idle + 1;
       if (idle >= 2) __nanosleep(60);
-      const CostSplitter last = now;
+      const CostSplitter<Tile> last = now;
       now = next;
       next = last;
     }
@@ -79,6 +81,7 @@ __global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps),
 }
 
 // A block a pair: its value.
+template <class Tile>
 __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, float* value) {
   const int64_t pair = blockIdx.x;
@@ -87,13 +90,15 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
     if (threadIdx.x == 0) value[pair] = NAN;
     return;
   }
-  const Number sum = sum_over_cut(StatesAtCut(extent, memory, pair));
+  const PenaltyAtCut<kHasBand<Tile>> penalty(problem, extent, pair);
+  const Number sum = sum_over_cut(StatesAtCut<kHasBand<Tile>>(extent, memory, pair, penalty));
   if (threadIdx.x > 0) return;
-  store_value(problem, pair, 0, sum.m, sum.s, value);
+  store_value(problem, pair, -penalty.surplus, sum.m, sum.s, value);
   if (memory.is_kept) memory.sum(pair) = sum;
 }
 
 // Blocks along the cut: what flows of E through it, and zeros to add gradients to.
+template <class Tile>
 __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ BidirectionalMemory memory, CutOfPair* cuts, CutShares* shares) {
@@ -109,7 +114,8 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_cut(
   fill(gradient.x, problem.n, start);
   fill(gradient.y, problem.m, start);
   if (!is_computed) return;
-  const StatesAtCut states(extent, memory, pair);
+  const PenaltyAtCut<kHasBand<Tile>> penalty(problem, extent, pair);
+  const StatesAtCut<kHasBand<Tile>> states(extent, memory, pair, penalty);
   const Number sum = memory.sum(pair);
   const float scale = static_cast<float>(1 / sum.s);
   states.for_each_lane(blockIdx.y, blockIdx.y + 1, [&](int lane, const CutSteps& steps) {
@@ -135,6 +141,7 @@ constexpr int kBackwardTeams = 2;  // of a block
 constexpr int kSchedulers = 4, kBackwardWarps = kSchedulers * kBidirectionalRebuilders;
 static_assert(kSchedulers == 2 * kBackwardTeams);
 
+template <class Tile>
 __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient,
     const __grid_constant__ BidirectionalMemory memory, const CutOfPair* cuts, const CutShares* shares, FlowSlot<S>* flows,
@@ -151,8 +158,8 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
   const Extent extent = problem.extent(pair);
   const CutOfPair cut = cuts[pair];
   if (cut.strips_to_last == 0) return;
-  const Side side(extent, turn % 2);
-  const SideMemory saved{side, memory};
+  const SideOf<Tile> side(extent, turn % 2);
+  const SideMemoryOf<Tile> saved{side, memory};
   // Groups and teams count from the side's last strip that E flows into from the cut.
   const int last = (side.is_back ? cut.strips_from_first : cut.strips_to_last) - 1,
             first = last - group * kSpecialisedStrips;
@@ -166,11 +173,11 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
   if (warp < kSpecialisedStrips) {
     if (index < 0) return;
     const CutShares* const shares_of_pair = shares + pair * (side.sizes.strips * kWarp + 1);
-    go_back(
+    go_back<Tile>(
         problem, gradient, side, shares_of_pair, pair, index, first_stage, stages[team], queues[team],
         index < last ? &streams[team] : nullptr, streams[team + 1]);
   } else if (warp % kSchedulers >= kSpecialisedStrips) {
-    if (index >= 0) rebuild_side(side, saved, problem, pair, index, line, stages[team], queues[team]);
+    if (index >= 0) rebuild_side<Tile>(side, saved, problem, pair, index, line, stages[team], queues[team]);
   } else if (warp == kSchedulers) {
     if (group > 0) StreamRow(row, words + group - 1).carry_in(streams[0], lane);
   } else if (warp > kSchedulers + 1) {
@@ -185,8 +192,6 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
   }
 }
 
-BidirectionalSizes sizes_of(const Problem<float>& problem) { return {problem.n, problem.m}; }
-
 // Of a block, beside what it declares.
 constexpr int kForwardBytes = kMostStrips * sizeof(SplitCostChunkPipeline),
               kBackwardBytes = kBackwardTeams * sizeof(BidirectionalStages);
@@ -194,7 +199,7 @@ constexpr int kDeclaredBytes = 6 * 1024;
 static_assert(kBackwardBytes + kDeclaredBytes <= kBidirectionalBytes);
 static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
 
-int64_t groups_of(const Problem<float>& problem, int strips) { return (sizes_of(problem).strips + strips - 1) / strips; }
+int64_t groups_of(const Problem<float>& problem, int strips) { return ceil_div(strips_of(problem.n, S::kRows), strips); }
 int64_t blocks_of(const Problem<float>& problem, int strips) { return 2 * problem.batch * groups_of(problem, strips); }
 
 // Launches `kernel` with blocks of so many strips. The tickets have been zeroed.
@@ -208,47 +213,79 @@ cudaError_t launch(
       Tickets(tickets, 2 * problem.batch, groups), groups);
 }
 
-int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
-  return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
-}
+// By the tile that kernels are compiled for.
+template <class Tile>
+struct Launches {
+  using Sizes = BidirectionalSizes<kHasBand<Tile>>;
 
+  // Of every pair: without lengths or bands of its own.
+  static Sizes sizes_of(const Problem<float>& problem) {
+    Problem<float> any;
+    any.n = problem.n;
+    any.m = problem.m;
+    any.bandwidth = problem.bandwidth;
+    return Sizes(any.extent(0));
+  }
+  static int64_t saved_bytes(const Problem<float>& problem) {
+    return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
+  }
+  static cudaError_t forward(
+      const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+    const Sizes sizes = sizes_of(problem);
+    const bool keeps = saved != nullptr;
+    // In a band some two blocks of a side are under way at once, whatever the length.
+    const int64_t blocks = problem.bandwidth >= 0 ? 2 * 2 * problem.batch : blocks_of(problem, kSplitters);
+    const int strips = blocks <= current_device().processors ? kSplitters : kMostStrips;
+    const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, strips));
+    const auto [tickets, states] =
+        scratch.parts(ticket_bytes, keeps ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes, false));
+    const BidirectionalMemory memory(sizes, keeps ? saved : states, keeps);
+    cudaError_t error = cudaMemsetAsync(tickets, 0, ticket_bytes, stream);
+    if (error != cudaSuccess) return error;
+    error = launch(
+        bidirectional_forward<Tile>, problem, strips, strips + kSplitters + kHaloWarps,
+        strips * sizeof(SplitCostChunkPipeline), tickets, stream, memory);
+    if (error != cudaSuccess) return error;
+    return launch_kernel(bidirectional_value<Tile>, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+  }
+  static cudaError_t backward(
+      const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
+      cudaStream_t stream) {
+    const Sizes sizes = sizes_of(problem);
+    const BidirectionalMemory memory(sizes, const_cast<void*>(saved), true);
+    const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, kBackwardTeams)),
+                  cut_bytes = problem.batch * sizeof(CutOfPair);
+    const auto parts = scratch.parts(
+        ticket_bytes, cut_bytes, problem.batch * (sizes.strips * kWarp + 1) * sizeof(CutShares),
+        2 * problem.batch * sizes.chunks * sizeof(FlowSlot<S>));
+    CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(parts[1]);
+    CutShares* const shares = reinterpret_cast<CutShares*>(parts[2]);
+    cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[1] + cut_bytes - parts[0], stream);
+    if (error != cudaSuccess) return error;
+    const Blocks blocks(problem.batch, StatesAtCut<kHasBand<Tile>>::tiles_of(sizes));
+    error = launch_kernel(bidirectional_cut<Tile>, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
+    if (error != cudaSuccess) return error;
+    return launch(
+        bidirectional_backward<Tile>, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient,
+        memory, cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
+  }
+};
+using Plain = Launches<SideTile>;
+using Optional = Launches<WithOptions<S, SideTile>>;
+
+int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
+  return has_options(problem) ? Optional::saved_bytes(problem) : Plain::saved_bytes(problem);
+}
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  const bool keeps = saved != nullptr, all_fit = blocks_of(problem, kSplitters) <= current_device().processors;
-  const int strips = all_fit ? kSplitters : kMostStrips;
-  const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, strips));
-  const auto [tickets, states] =
-      scratch.parts(ticket_bytes, keeps ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), false));
-  const BidirectionalMemory memory(sizes_of(problem), keeps ? saved : states, keeps);
-  cudaError_t error = cudaMemsetAsync(tickets, 0, ticket_bytes, stream);
-  if (error != cudaSuccess) return error;
-  error = launch(
-      bidirectional_forward, problem, strips, strips + kSplitters + kHaloWarps, strips * sizeof(SplitCostChunkPipeline),
-      tickets, stream, memory);
-  if (error != cudaSuccess) return error;
-  return launch_kernel(bidirectional_value, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+  return has_options(problem) ? Optional::forward(problem, value, saved, scratch, stream)
+                              : Plain::forward(problem, value, saved, scratch, stream);
 }
-
 cudaError_t backward(
     const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
-  const BidirectionalSizes sizes = sizes_of(problem);
-  const BidirectionalMemory memory(sizes, const_cast<void*>(saved), true);
-  const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, kBackwardTeams)),
-                cut_bytes = problem.batch * sizeof(CutOfPair);
-  const auto parts = scratch.parts(
-      ticket_bytes, cut_bytes, problem.batch * (sizes.strips * kWarp + 1) * sizeof(CutShares),
-      2 * problem.batch * sizes.chunks * sizeof(FlowSlot<S>));
-  CutOfPair* const cuts = reinterpret_cast<CutOfPair*>(parts[1]);
-  CutShares* const shares = reinterpret_cast<CutShares*>(parts[2]);
-  cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[1] + cut_bytes - parts[0], stream);
-  if (error != cudaSuccess) return error;
-  const Blocks blocks(problem.batch, StatesAtCut::tiles_of(sizes));
-  error = launch_kernel(bidirectional_cut, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
-  if (error != cudaSuccess) return error;
-  return launch(
-      bidirectional_backward, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient, memory,
-      cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
+  return has_options(problem) ? Optional::backward(problem, gradient, saved, scratch, stream)
+                              : Plain::backward(problem, gradient, saved, scratch, stream);
 }
 
 }  // namespace

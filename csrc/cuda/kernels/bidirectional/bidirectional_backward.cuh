@@ -8,21 +8,24 @@
 
 namespace softdtw {
 
-// Where E will begin in a strip, in stages, if it does not come from the cut: it follows a straight line from there to the side's
+// Where E will begin in a strip, in stages of its own, if it does not come from the cut: it follows a straight line from there to the side's
 // end, and spreads to its right. Better a little too far right, since stages are rebuilt ahead.
+template <class Side>
 __device__ __forceinline__ int expected_stage(const Side& side, const CutOfPair& cut, int index) {
   using S = BidirectionalShape;
   constexpr int kSpread = 36;  // chunks
   const int nearest = side.sizes.strips - (side.is_back ? cut.strips_to_last : cut.strips_from_first);
-  int chunk = side.chunks(index) - 1;
+  const auto last_chunk = [&](int of) { return side.first_chunk(of) + side.chunks(of) - 1; };
+  int chunk = last_chunk(index);
   if (index < nearest) {
-    const int64_t straight = static_cast<int64_t>(side.chunks(nearest) - 1) * (index + 1) / (nearest + 1);
+    const int64_t straight = static_cast<int64_t>(last_chunk(nearest)) * (index + 1) / (nearest + 1);
     chunk = min(chunk, static_cast<int>(straight) + kSpread);
   }
-  return max(chunk, 0) / S::kStage;
+  return max(chunk - side.first_chunk(index), 0) / S::kStage;
 }
 
 // What flows through the cut into a lane of a side.
+template <class Side>
 __device__ __forceinline__ ExtendedFlow<BidirectionalShape> flow_through_cut(
     const CutShares* shares, const Side& side, int index, int lane) {
   const CutShares* const own_shares = shares + side.strip_of(index) * kWarp + (side.is_back ? kWarp - 1 - lane : lane);
@@ -49,16 +52,18 @@ __device__ __forceinline__ ExtendedFlow<BidirectionalShape> flow_through_cut(
 }
 
 // Sums E dC/dx of a lane's rows, and passes those of columns up the lanes.
+template <class OfDifference>
 struct SideSums {
   using S = BidirectionalShape;
+  const OfDifference of_difference;
   const float scale;
   float x[S::kRows], y[S::kSteps];
   float rows[S::kRows] = {}, column = 0, carry = 0;
 
   __device__ __forceinline__ void cell(int k, int t, float e) {
-    const float difference = x[k] - y[t];
-    rows[k] = fmaf(e, difference, rows[k]);
-    column = fmaf(e, difference, column);
+    const float slope = of_difference.slope(x[k] - y[t]);
+    rows[k] = fmaf(e, slope, rows[k]);
+    column = fmaf(e, slope, column);
   }
   __device__ __forceinline__ void step(float from_below, int lane) {
     const float from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
@@ -69,19 +74,25 @@ struct SideSums {
 
 // Goes back over a strip. `below`: what comes from the strip below, or null, if E is in none. `first_stage`: the first one that is
 // rebuilt unasked.
-__device__ inline void go_back(
-    const Problem<float>& problem, const Gradient<float>& gradient, const Side& side, const CutShares* shares, int64_t pair,
-    int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue, Stream* below,
-    Stream& above) {
+template <class Tile>
+__device__ void go_back(
+    const Problem<float>& problem, const Gradient<float>& gradient, const SideOf<Tile>& side, const CutShares* shares,
+    int64_t pair, int index, int first_stage, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue,
+    Stream* below, Stream& above) {
   using S = BidirectionalShape;
   BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);
   const int lane = threadIdx.x, chunks = side.chunks(index);
   const Strip<S> strip = side.strip(index);
+  // Chunks count from the strip's first one, and groups from the side's.
+  const int own_first = side.first_chunk(index);
   StreamWriter out(above);
   StreamReader in(below != nullptr ? *below : above);
   constexpr float kNothing[S::kSteps] = {};
   const auto counts = [&](float most) { return __any_sync(kAllLanes, !(most < kLeftOut<float>)); };
+
+  const auto next_group = [&] { return in.next_group() < 0 ? -1 : in.next_group() - own_first; };
+  const auto begin = [&](int group) { out.begin(group < 0 ? group : group + own_first); };
 
   // Turns of the queue that have been seen.
   int turn = 0;
@@ -106,7 +117,8 @@ __device__ inline void go_back(
   };
 
   const View<const float> rows = side.seen(problem.x, pair, side.extent.n);
-  SideSums sums{gradient_scale(problem, gradient, pair)};
+  using OfDifference = typename Tile::OfDifference;
+  SideSums<OfDifference> sums{OfDifference(problem.cost), gradient_scale(problem, gradient, pair)};
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
     sums.x[k] = rows.data[min(max(strip.first_row + lane * S::kRows + k, 0), side.extent.n - 1) * rows.row_stride];
@@ -114,15 +126,15 @@ __device__ inline void go_back(
   ExtendedFlow<S> flow = flow_through_cut(shares, side, index, lane);
   int chunk = chunks - 1, first_group = chunk;
   if (counts(flow.most())) {
-    out.begin(first_group);
+    begin(first_group);
     if (below != nullptr) in.begin();
   } else {
     // E comes up from the strip below, or not at all.
     flow = ExtendedFlow<S>();
     if (below != nullptr) in.begin();
-    first_group = in.next_group();
+    first_group = next_group();
     const auto chunk_of = [&](int group) { return min(group + S::kSkewChunks, chunks - 1); };
-    out.begin(first_group);
+    begin(first_group);
     while (in.next_group() >= 0) {
       const StreamItem& item = in.read();
       if (counts(item.flows[lane % S::kSteps])) break;
@@ -135,10 +147,10 @@ __device__ inline void go_back(
         store_group(passed_on.sums, passing);
       }
       out.hand_over(in.next_group() < 0);
-      pass(chunk_of(in.next_group()) / S::kStage);
+      pass(chunk_of(next_group()) / S::kStage);
     }
     if (in.next_group() < 0) return finish();
-    first_group = in.next_group();
+    first_group = next_group();
     chunk = chunk_of(first_group);
     if (chunk / S::kStage > first_stage && lane == 0) queue.ask_from(chunk / S::kStage);
   }
@@ -157,7 +169,7 @@ __device__ inline void go_back(
 #pragma unroll 1
     for (int part = chunk % S::kStage; part >= 0; --part, --chunk) {
       float flows_below[S::kSteps] = {}, sums_below[S::kSteps] = {};
-      if (in.next_group() >= 0 && in.next_group() >= chunk - S::kSkewChunks) {
+      if (in.next_group() >= 0 && next_group() >= chunk - S::kSkewChunks) {
         const StreamItem& item = in.read();
         load_group(item.flows, true, flows_below);
         load_group(item.sums, true, sums_below);
@@ -165,7 +177,7 @@ __device__ inline void go_back(
       }
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) sums.y[t] = window[part * S::kSteps + t];
-      const SidePlace<S> place(strip, side.extent, chunk, lane);
+      const Place<S> place(strip, side.extent, chunk, lane);
       const bool leaves = chunk <= first_group;
       StreamItem& to = pinned(out.slot());
       const auto& cells = kept.chunks[part];

@@ -23,9 +23,25 @@ struct alignas(16) CutShares {
   float of[kCutSteps + 2];
 };
 
+// What steps across the cut pay, where cells do not, and what a pair's sum has too much where they do.
+template <bool kHasOptions>
+struct PenaltyAtCut {
+  using S = BidirectionalShape;
+  Entry<float, double> of_step = {0, 1};
+  double surplus = 0;
+
+  __device__ PenaltyAtCut(const Problem<float>& problem, const Extent& extent, int64_t pair) {
+    if (!kHasOptions || problem.penalty_of(pair) == 0) return;
+    const PenalisedRecurrences<S> recurrences(problem, pair);
+    of_step = recurrences.general.penalty;
+    surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
+  }
+};
+
 constexpr int kCutThreads = 1024, kCutLanes = kCutThreads / 2 - 1;  // of a block; lanes of the table at a time
 
 // The states at the cut, of lanes of the table, counted through all strips.
+template <bool kHasOptions>
 class StatesAtCut {
   using S = BidirectionalShape;
   static constexpr int kEntries = Snapshot<S>::kEntries;
@@ -40,11 +56,12 @@ class StatesAtCut {
   const Extent& extent;
   const BidirectionalMemory& memory;
   const int64_t pair;
-  const BidirectionalSizes sizes;
+  const BidirectionalSizes<kHasOptions> sizes;
+  const PenaltyAtCut<kHasOptions> penalty;
 
   // Nothing, where there is no such lane, or the side has no part of its strip.
   __device__ __forceinline__ void load(State& state, bool from_back, int lane) const {
-    const Side side(extent, from_back);
+    const Side<kHasOptions> side(extent, from_back);
     Snapshot<S> snapshot;
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
@@ -53,9 +70,10 @@ class StatesAtCut {
     }
     if (lane >= 0 && lane < lanes()) {
       const int index = side.strip_of(lane / kWarp), of_strip = lane % kWarp;
-      if (side.chunks(index) > 0)
+      if (side.chunks(index) > 0 && side.meets_cut(index))
         snapshot.load(
-            SideMemory{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip, floor_of_m<S>());
+            SideMemory<kHasOptions>{side, memory}.cut(pair, index), from_back ? kWarp - 1 - of_strip : of_strip,
+            floor_of_m<S>());
     }
 #pragma unroll
     for (int i = 0; i < kEntries; ++i) {
@@ -65,12 +83,13 @@ class StatesAtCut {
   }
 
  public:
-  __device__ StatesAtCut(const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_)
-      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_.n, extent_.m) {}
+  __device__ StatesAtCut(
+      const Extent& extent_, const BidirectionalMemory& memory_, int64_t pair_, const PenaltyAtCut<kHasOptions>& penalty_)
+      : extent(extent_), memory(memory_), pair(pair_), sizes(extent_), penalty(penalty_) {}
 
   __device__ int strips() const { return sizes.strips; }
   __device__ int lanes() const { return sizes.strips * kWarp; }
-  SOFTDTW_HD static int tiles_of(const BidirectionalSizes& sizes) {
+  SOFTDTW_HD static int tiles_of(const BidirectionalSizes<kHasOptions>& sizes) {
     return (sizes.strips * kWarp + kCutLanes - 1) / kCutLanes;
   }
   __device__ int tiles() const { return tiles_of(sizes); }
@@ -89,16 +108,17 @@ class StatesAtCut {
         const auto &a_above = tile.states[0][thread], &a = tile.states[0][thread + 1];
         const auto &b_above = tile.states[1][thread], &b = tile.states[1][thread + 1];
         CutSteps steps;
-        const auto set = [&](CutStep i, const State& from, int own, const State& to, int other) {
-          const double m = from.m[own] + to.m[other];
+        const auto set = [&](CutStep i, const State& from, int own, const State& to, int other, bool pays = false) {
+          double m = from.m[own] + to.m[other];
+          if (kHasOptions && pays) m += penalty.of_step.m;
           steps.m[i] = m > Unreachable<double>::value ? Unreachable<double>::value : m;
-          steps.s[i] = from.s[own] * to.s[other];
+          steps.s[i] = from.s[own] * to.s[other] * (kHasOptions && pays ? penalty.of_step.s : 1);
         };
         constexpr int kDiag = S::kRows;  // seen from the back a lane's rows are the other way round
-        set(kRight, a, 0, b, 1);
-        set(kRightBelow, a, 1, b, 0);
+        set(kRight, a, 0, b, 1, true);
+        set(kRightBelow, a, 1, b, 0, true);
         set(kDiagonal, a, 0, b, 0);
-        set(kDown, a_above, 1, b, 1);
+        set(kDown, a_above, 1, b, 1, true);
         set(kDiagonalAbove, a, kDiag, b, 1);
         set(kDiagonalBehind, a_above, 1, b_above, kDiag);
         visit(lane, steps);
@@ -131,7 +151,8 @@ __device__ inline Number sum_in_block(Number own) {
 }
 
 // The sum of all steps across the cut, exp(-R[N,M] / gamma), by a whole block.
-__device__ inline Number sum_over_cut(const StatesAtCut& states) {
+template <bool kHasOptions>
+__device__ Number sum_over_cut(const StatesAtCut<kHasOptions>& states) {
   Number sum = {Unreachable<double>::value, 0};
   states.for_each_lane(0, states.tiles(), [&](int, const CutSteps& steps) {
     double lowest = sum.m;

@@ -108,22 +108,23 @@ class StageQueue {
 };
 
 // Rebuilds stages of a strip, with other warps, until there are none any more.
-__device__ inline void rebuild_side(
-    const Side& side, const SideMemory& saved, const Problem<float>& problem, int64_t pair, int index, int rebuilder,
-    BidirectionalStages& bidirectional_stages, StageQueue& stage_queue) {
+template <class Tile>
+__device__ void rebuild_side(
+    const SideOf<Tile>& side, const SideMemoryOf<Tile>& saved, const Problem<float>& problem, int64_t pair, int index,
+    int rebuilder, BidirectionalStages& bidirectional_stages, StageQueue& stage_queue) {
   using S = BidirectionalShape;
   BidirectionalStages& stages = pinned(bidirectional_stages);
   StageQueue& queue = pinned(stage_queue);
   const int lane = threadIdx.x;
-  const SideStrip around(side, index);
+  const SideStrip<kHasBand<Tile>> around(side, index);
   const int above_groups = index > 0 ? side.groups(index - 1) : 0;
   const Edge<S> above_edge = saved.edge(pair, index - 1);
-  const Recurrences<S> recurrences(problem, pair);
+  const typename TileOptions<S, Tile>::OfStrip recurrences(problem, pair);
   BidirectionalStages::Sources& sources = stages.sources[rebuilder];
-  SideTile tile = side.tile(problem, around.strip, pair);
+  Tile tile = side.template tile<Tile>(problem, around.strip, pair);
   const auto fetch = [&](int stage, int slot_of_edges) {
     fetch_sources<S>(
-        stage, saved.stage(pair, index, stage), above_edge, 0, above_groups, lane, sources.snapshot,
+        stage, saved.stage(pair, index, stage), above_edge, around.above_offset, above_groups, lane, sources.snapshot,
         sources.edges[slot_of_edges]);
   };
   const auto fetch_columns = [&](int stage) { tile.fetch(Place<S>(around.strip, side.extent, stage * S::kStage, lane)); };

@@ -147,7 +147,7 @@ class StreamRow {
 };
 
 // Leaves a side's sums of dy, `add(column, sum)`.
-template <class Add>
+template <class Side, class Add>
 __device__ void add_sums(Stream& pipeline, int lane, const Side& side, Add&& add) {
   using S = BidirectionalShape;
   StreamReader in(pipeline);

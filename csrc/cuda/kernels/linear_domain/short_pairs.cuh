@@ -4,9 +4,9 @@
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/foresight/foresight.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
-#include "foresight.cuh"
 #include "linear_domain_backward.cuh"
 #include "linear_domain_forward.cuh"
 

@@ -10,7 +10,8 @@ namespace softdtw {
 template <class Pipeline>
 struct CostsOfStrip : MultivariateTile<Pipeline, false> {
   using S = MultivariateShape;
-  static constexpr bool kIsAhead = false;
+  using OfStrip = Recurrences<S>;
+  static constexpr bool kIsAhead = false, kTakesBands = false;
 
   __device__ CostsOfStrip(const Problem<float>&, int64_t, const Strip<S>& strip, int lane, Pipeline& pipeline)
       : MultivariateTile<Pipeline, false>(strip, lane, pipeline) {}
@@ -36,7 +37,8 @@ class SplitCostsOfMultivariate {
   const double scale;
 
  public:
-  static constexpr bool kIsAhead = true;
+  using OfStrip = Recurrences<S>;
+  static constexpr bool kIsAhead = true, kTakesBands = false;
 
   __device__ SplitCostsOfMultivariate(
       const Problem<float>& problem, int64_t pair, const Strip<S>&, int lane, Pipeline& pipeline_)

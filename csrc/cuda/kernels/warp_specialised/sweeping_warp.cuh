@@ -12,6 +12,8 @@ namespace softdtw {
 
 // `around` is Surroundings, or SideStrip of a table that is swept from both ends (bidirectional.cuh), `saved` what belongs to it. `files`:
 // the edge above is to be kept, and nobody has written it yet. Costs has
+//     OfStrip                         Recurrences, or those with a penalty
+//     kTakesBands                     whether no path leaves the band in a plain sweep
 //     kIsAhead                        whether it is rarely waited for: then the edge above is asked for early, since the answer
 //                                     takes a while
 //     begin(stage), end(stage)        around the chunks of a stage
@@ -31,11 +33,10 @@ __device__ __forceinline__ void sweep_strip(
   const int lane = threadIdx.x;
   const Strip<S>& strip = around.strip;
   const bool keeps = saved.keeps();
-  const Recurrences<S> recurrences(problem, pair);
+  const typename Costs::OfStrip recurrences(problem, pair);
   // Chunks of which no cell needs a check.
-  int first_plain = 0, end_plain = 0;
-  if (!recurrences.has_penalty) {
-    end_plain = chunks;
+  int first_plain = 0, end_plain = recurrences.has_penalty ? 0 : chunks;
+  if (!Costs::kTakesBands && !recurrences.has_penalty) {
     while (first_plain < chunks && !Place(strip, extent, first_plain, lane).in_band) ++first_plain;
     while (end_plain > first_plain && !Place(strip, extent, end_plain - 1, lane).in_band) --end_plain;
   }
@@ -144,7 +145,7 @@ __device__ __forceinline__ void sweep_strip(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
-            const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
+            const auto cell = recurrences.charged(recurrence.cell(diag, up, left, tile.cost(k, t)));
             if (ends && k == end_row && t == end_step) {
               last_m = cell.m;
               last_s = cell.s;
@@ -153,7 +154,8 @@ __device__ __forceinline__ void sweep_strip(
           },
           write(slot_of(chunk), writes));
       if (writes) slot_of(chunk).reference = state.reference;  // the sweep may have lowered it
-      if (ends) store_value(problem, pair, state.reference, last_m, last_s, value);
+      const double surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
+      if (ends) store_value(problem, pair, state.reference - surplus, last_m, last_s, value);
       hand_over(chunk++, writes, false);
       // So that references are renewed at once, and the general sweep does not last for a stage.
       if constexpr (Around::kIsCut) break;

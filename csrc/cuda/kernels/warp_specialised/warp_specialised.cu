@@ -8,15 +8,24 @@ namespace {
 
 using S = Shape<float, 2>;  // of what is saved, but for strips of four rows, and of backward
 
+template <class S>
+using UnivariateWithOptions = WithOptions<S, UnivariateTile<S>>;
+
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   if (!plan.is_specialised) return tiled_face<float>().forward(problem, plan, value, saved, scratch, stream);
+  if (has_options(problem))
+    return launch_warp_specialised_forward<UnivariateWithOptions>(
+        plan.forward_rows, problem, value, saved, scratch, stream);
   return launch_warp_specialised_forward<UnivariateTile>(plan.forward_rows, problem, value, saved, scratch, stream);
 }
 cudaError_t backward(
     const Problem<float>& problem, const Plan& plan, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
   if (plan.rows != S::kRows) return tiled_face<float>().backward(problem, plan, gradient, saved, scratch, stream);
+  if (has_options(problem))
+    return launch_specialised_backward<ExtendedRange<S, UnivariateWithOptions<S>, true>>(
+        problem, gradient, saved, scratch, stream);
   return launch_specialised_backward<ExtendedRange<S, UnivariateTile<S>, true>>(problem, gradient, saved, scratch, stream);
 }
 

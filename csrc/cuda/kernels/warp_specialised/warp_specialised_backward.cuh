@@ -3,6 +3,7 @@
 
 #include "cuda/hardware/pipeline.cuh"
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "options.cuh"
 
 namespace softdtw {
 
@@ -105,11 +106,12 @@ __device__ __forceinline__ void copy_columns(
 // afterwards, or less than 0.
 template <class S, class Around, class Tile>
 __device__ __forceinline__ void rebuild_stage(
-    const Around& around, const Extent& extent, const Recurrences<S>& recurrences, int first_chunk, int parts,
-    int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state, Tile& tile,
-    StageWeights<S>& stage_weights) {
+    const Around& around, const Extent& extent, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk,
+    int parts, int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state,
+    Tile& tile, StageWeights<S>& stage_weights) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
+  using Options = TileOptions<S, Tile>;
   Width<S> width;
   ExtendedTop<S> top;
   double above_reference = 0;
@@ -137,13 +139,17 @@ __device__ __forceinline__ void rebuild_stage(
     auto& weights = stage_weights.chunks[part];
     const auto kept = [&](int k, int t) -> Weights<T>& { return weights[t][lane].rows[k]; };
     const auto column = [](int, auto) {};
-    const bool may_be_plain = place.in_band && !recurrences.has_penalty && chunk != around.entry_chunk;
+    const bool may_be_plain =
+        (Options::kTakesBands || place.in_band) && !recurrences.has_penalty && chunk != around.entry_chunk;
     const T rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
     const bool plain =
         width.plain(rise, shift, top.wide, state) && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
           sweep_ahead<kHasFastBits>(
               lane, top, shift, entries,
-              [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
+              [&](int k, int t) {
+                const Entry<T> own = Options::split_cost(recurrences, tile, k, t);
+                return Entry<T>{Options::is_inside(tile, k, t) ? own.m : nowhere<S>(), own.s};
+              },
               [&](int k, int t, const auto& terms, T diag, T up, T left) {
                 return sum_of(terms, diag, up, left, kept(k, t));
               },
@@ -154,7 +160,7 @@ __device__ __forceinline__ void rebuild_stage(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
-            return recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t));
+            return recurrences.charged(recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t)));
           },
           column);
   }
@@ -172,7 +178,7 @@ __device__ void specialised_rebuild(
   const int last_chunk = last_chunk_of(around), last_stage = last_chunk / S::kStage;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
-  const Recurrences<S> recurrences(problem, pair);
+  const typename TileOptions<S, Tile>::OfStrip recurrences(problem, pair);
   typename SpecialisedStages<S>::Sources& sources = stages.sources[rebuilder];
   Tile tile(problem, extent, strip, pair, lane);
   const auto fetch = [&](int stage, int slot_of_edges) {
@@ -206,12 +212,14 @@ __device__ void specialised_rebuild(
 }
 
 // A lane's rows of x, and its columns of y in a chunk.
-template <class S>
+template <class S, class OfDifference>
 struct SpecialisedTile {
   using T = typename S::Scalar;
+  const OfDifference of_difference;
   T x[S::kRows], y[S::kSteps];
 
-  __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
+  __device__ explicit SpecialisedTile(Cost cost) : of_difference(cost) {}
+  __device__ __forceinline__ T slope(int k, int t) const { return of_difference.slope(x[k] - y[t]); }
 };
 
 // Goes back over the stages of a strip. What flows up from the strip below comes from one pipeline and what flows on from this
@@ -229,7 +237,7 @@ __device__ void specialised_backward(
   const Strip<S>& strip = around.strip;
   const int below_groups = around.is_last ? 0 : around.below.groups(), own_groups = strip.groups();
   const int last_chunk = last_chunk_of(around);
-  SpecialisedTile<S> tile;
+  SpecialisedTile<S, typename Tile::OfDifference> tile(problem.cost);
   const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
 #pragma unroll
   for (int k = 0; k < S::kRows; ++k)
@@ -306,7 +314,7 @@ __device__ void specialised_backward(
         const int chunk = first_chunk + part;
         const Place<S> place(strip, extent, chunk, lane);
         begin(place, chunk);
-        if (!place.in_band || chunk == around.end_chunk) break;
+        if ((!TileOptions<S, Tile>::kTakesBands && !place.in_band) || chunk == around.end_chunk) break;
         sweep(std::false_type(), place, chunk, -1);
       }
       if (part < 0) break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/costs/few_dims_tile.cuh"
+#include "options.cuh"
 #include "sweeping_warp.cuh"
 
 namespace softdtw {
@@ -18,16 +19,22 @@ struct alignas(16) SplitCosts {
   Cells cells[kChunks][S::kSteps][kWarp];
   T rise[kChunks][kWarp];
 
-  // A lane's tile.
-  template <class Tile>
-  __device__ __forceinline__ void split(int part, int lane, const Tile& tile, T scale, T may_rise) {
+  // A lane's tile. `in_band`: no path may leave the band in it.
+  template <class Tile, class Own>
+  __device__ __forceinline__ void split(
+      int part, int lane, const Tile& tile, const Own& recurrences, bool in_band, T may_rise) {
+    using Options = TileOptions<S, Tile>;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       Cells own;
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) own.rows[k] = Recurrences<S>::Plain::split(tile.cost(k, t), scale);
+      for (int k = 0; k < S::kRows; ++k) own.rows[k] = Options::split_cost(recurrences, tile, k, t);
       cells[part][t][lane] = own;
     }
+    if (Options::kTakesBands && !in_band)
+      for_each_cell<S>([&](int k, int t) {
+        if (!Options::is_inside(tile, k, t)) cells[part][t][lane].rows[k].m = nowhere<S>();
+      });
     rise[part][lane] = may_rise;
   }
 };
@@ -77,7 +84,8 @@ __device__ void specialised_split_costs(
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, index);
   const int chunks = forward_chunks(around, keeps);
-  const Recurrences<S> recurrences(problem, pair);
+  using Options = TileOptions<S, Tile>;
+  const typename Options::OfStrip recurrences(problem, pair);
   SplitCostPipeline<SplitCosts<S>>& pipeline = pinned(team.split_costs);
   TileAhead<Tile> tile(team.tile, problem, extent, around.strip, pair, lane);
   tile.fetch(Place<S>(around.strip, extent, 0, lane));
@@ -88,9 +96,10 @@ __device__ void specialised_split_costs(
     if (chunk + 1 < chunks) tile.fetch(Place<S>(around.strip, extent, chunk + 1, lane));
     const int stage = chunk / S::kStage, part = chunk % S::kStage;
     if (part == 0) pipeline.acquire(room, stage + 1);
-    const bool may_be_plain = place.in_band && !recurrences.has_penalty && chunk != around.end_chunk;
+    const bool may_be_plain =
+        (Options::kTakesBands || place.in_band) && !recurrences.has_penalty && chunk != around.end_chunk;
     const typename S::Scalar rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
-    pipeline.slot(stage).split(part, lane, tile, recurrences.plain.scale, rise);
+    pipeline.slot(stage).template split<Tile>(part, lane, tile, recurrences, place.in_band, rise);
     if (part == S::kStage - 1 || chunk + 1 == chunks) pipeline.commit(stage);
   }
 }
@@ -98,6 +107,8 @@ __device__ void specialised_split_costs(
 // Stage by stage.
 template <class S, class Tile>
 struct SplitCostsOfStrip : SplitCostReader<SplitCosts<S>> {
+  using OfStrip = typename TileOptions<S, Tile>::OfStrip;
+  static constexpr bool kTakesBands = TileOptions<S, Tile>::kTakesBands;
   const Problem<typename S::Scalar>& problem;
   const Extent& extent;
   const Strip<S>& strip;

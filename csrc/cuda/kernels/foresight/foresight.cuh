@@ -3,8 +3,8 @@
 // domain will need is foreseen too, so that pairs with the same ones run side by side; what is needed indeed is found out later.
 #pragma once
 
+#include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/pair_lists.cuh"
-#include "warp_pair.cuh"
 
 namespace softdtw {
 

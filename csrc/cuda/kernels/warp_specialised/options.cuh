@@ -1,0 +1,130 @@
+// What calls of series of one dimension may ask for beside squared differences: another cost, a warp penalty, a band. For strips that
+// have several warps, where those that split costs do what this takes, and the sweep does not know of it.
+#pragma once
+
+#include "core/call.h"
+#include "cuda/costs/tile.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+
+namespace softdtw {
+
+// The warp penalty, without an instruction more in a sweep.
+//
+// A path to cell (i, j), counted from 1, has L cells and so 2 L - (i + j) steps up or left. So (1) with a penalty p is (1) without one
+// where every cell costs 2 p more, but for p (i + j): the same for every path, it changes no share of E, and is taken off the
+// pair's value. 2 p adds to m and multiplies s as costs do, wherever they are split.
+//
+// m rises by 2 p a cell then. Where that is more than float32 holds for long, steps pay the penalty themselves, in the general sweep.
+template <class S>
+struct PenalisedRecurrences : Recurrences<S> {
+  using T = typename S::Scalar;
+  static constexpr double kMostOfCell = 1 << 15;
+  Entry<T> of_cell = {0, 1};
+
+  __device__ PenalisedRecurrences(const Problem<T>& problem, int64_t pair) : Recurrences<S>(problem, pair) {
+    const double penalty = 2 * problem.penalty_of(pair) * static_cast<double>(this->plain.scale);
+    if (!(penalty <= kMostOfCell)) return;
+    const double whole = rint(penalty);
+    of_cell = {static_cast<T>(whole), static_cast<T>(exp2(whole - penalty))};
+    this->general.penalty = {0, 1};
+    this->has_penalty = false;
+  }
+  template <class Cell>
+  __device__ __forceinline__ Cell charged(Cell cell) const {
+    return {cell.m + of_cell.m, cell.s * of_cell.s};
+  }
+  __device__ __forceinline__ T rise(T reach) const { return DeviceMath<T>::fma(reach, this->plain.scale, of_cell.m + 1); }
+  __device__ double surplus(int row, int column) const {
+    return (of_cell.m - log2(static_cast<double>(of_cell.s))) / 2 * (static_cast<double>(row) + column + 2);
+  }
+};
+
+// Every cost of a difference: d (|u| - h d), with d = |u| up to a corner, and the corner beyond it. The slope is d, with the sign of u.
+//
+//   squared   d = |u|             h = 0
+//   huber     d = min(|u|, 1)     h = 1/2
+//   absolute  d = 1, 0 where u is 0; h = 0         cityblock, and of one dimension euclidean
+template <typename T>
+class UnivariateCost {
+  T steepness, corner, half;
+
+  __device__ __forceinline__ T d(T u) const { return DeviceMath<T>::min(DeviceMath<T>::abs(u) * steepness, corner); }
+
+ public:
+  __device__ explicit UnivariateCost(Cost cost) {
+    const bool is_squared = cost == Cost::kSqEuclidean, is_huber = cost == Cost::kHuber;
+    constexpr T largest = sizeof(T) == 4 ? T(3.40282347e38) : T(1.7976931348623157e308);
+    constexpr T steepest =
+        sizeof(T) == 4 ? T(8.507059e37) : T(4.49423283715579e307);  // makes 1 of the smallest normal number
+    steepness = is_squared || is_huber ? T(1) : steepest;
+    corner = is_squared ? largest : T(1);
+    half = is_huber ? T(0.5) : T(0);
+  }
+  __device__ __forceinline__ T cost(T u) const { return d(u) * DeviceMath<T>::fma(-half, d(u), DeviceMath<T>::abs(u)); }
+  __device__ __forceinline__ T slope(T u) const { return copysign(d(u), u); }
+};
+
+// A tile of costs with all that. Cells outside the band cost so much that no path reaches them, so that chunks at the edges of a band
+// need no other sweep. They take no share of E: what a cell hands to them is exactly 0.
+template <class S, class Tile>
+class WithOptions : public Tile {
+  using T = typename S::Scalar;
+  int low;
+  unsigned width;  // columns of the band in a row, less 1
+  int inside = 0;  // columns from the band's first one in the lane's first row to the lane's first one
+
+ public:
+  using OfDifference = UnivariateCost<T>;
+  OfDifference of_difference;
+
+  template <class... Others>
+  __device__ WithOptions(
+      const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
+      const Others&... others)
+      : Tile(problem, extent, strip, pair, lane, others...),
+        low(extent.low),
+        width(extent.high - extent.low),
+        of_difference(problem.cost) {}
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    this->reach = of_difference.cost(this->take_columns());
+    inside = place.column - place.row - low;
+  }
+  __device__ __forceinline__ T slope(int k, int t) const { return of_difference.slope(this->difference(k, t)); }
+  __device__ __forceinline__ T cost(int k, int t) const { return of_difference.cost(this->difference(k, t)); }
+  __device__ __forceinline__ bool is_inside(int k, int t) const { return static_cast<unsigned>(inside + t - k) <= width; }
+};
+
+// Whether a problem of one dimension asks for any of it.
+template <typename T>
+bool has_options(const Problem<T>& problem) {
+  const Call call = call_of(problem, true);
+  return call.cost != Cost::kSqEuclidean || !call.is_plain();
+}
+
+// How the warps of a strip see a tile: what its cells cost, split, and whether those outside the band are to cost too much.
+template <class S, class Tile>
+struct TileOptions {
+  using OfStrip = Recurrences<S>;
+  static constexpr bool kTakesBands = false;
+
+  __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
+      const OfStrip& recurrences, const Tile& tile, int k, int t) {
+    return OfStrip::Plain::split(tile.cost(k, t), recurrences.plain.scale);
+  }
+  __device__ __forceinline__ static bool is_inside(const Tile&, int, int) { return true; }
+};
+template <class S, class Tile>
+struct TileOptions<S, WithOptions<S, Tile>> {
+  using OfStrip = PenalisedRecurrences<S>;
+  static constexpr bool kTakesBands = true;
+
+  __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
+      const OfStrip& recurrences, const WithOptions<S, Tile>& tile, int k, int t) {
+    return recurrences.charged(OfStrip::Plain::split(tile.cost(k, t), recurrences.plain.scale));
+  }
+  __device__ __forceinline__ static bool is_inside(const WithOptions<S, Tile>& tile, int k, int t) {
+    return tile.is_inside(k, t);
+  }
+};
+
+}  // namespace softdtw
