@@ -450,5 +450,5 @@ def test_copies_beside_computation_do_not_mix_blocks(monkeypatch, path):
 
 @pytest.mark.cuda
 def test_no_gradient_across_devices():
-    with pytest.raises(RuntimeError, match="there is none on another device than that of x"):
+    with pytest.raises(RuntimeError, match="there is none if device is not that of x"):
         cdist(X.clone().requires_grad_(), Y, device="cuda")

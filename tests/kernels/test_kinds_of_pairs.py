@@ -112,3 +112,15 @@ def test_pair_statuses_of_what_has_none():
 
 def test_the_large_batch_is_of_stencil():
     assert select_kernel(N, M, batch=2100, specialization=True) == "stencil/linear_domain"
+
+
+@pytest.mark.parametrize("batch", [1, BATCH])
+def test_a_level_far_from_the_middle_adds_up_no_rounding(batch):
+    """Two levels with a spike each: costs and entropy nearly cancel, and every step rounds alike."""
+    x, y = (torch.full((512, 1), level) for level in (-0.97, -0.633))
+    x[250:256] += 6.5
+    y[270:276] += 6.5
+    value = run(KERNEL, x.expand(batch, -1, -1), y.expand(batch, -1, -1), 0.1)[0]
+    costs = oracle.cost_and_slopes(numpy64(x), numpy64(y), "sqeuclidean")[0]
+    expected = oracle.value_and_alignment(costs, 0.1)[0]
+    assert np.abs(value - expected).max() <= 1e-5 * max(abs(expected), 0.1) + 1.5e-7 * 0.1 * 1024

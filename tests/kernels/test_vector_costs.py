@@ -118,7 +118,7 @@ def test_costs_and_slopes_near_zero_are_as_exact_as_differences(kernel, dim, dis
     y[1, :, 1:] = x[1, :, 1:]
     pairs = [oracle.cost_and_slopes(a, b, cost) for a, b in zip(numpy64(x), numpy64(y), strict=True)]
     costs, x_slopes, y_slopes = (np.stack(parts) for parts in zip(*pairs, strict=True))
-    value, grad_x, grad_y = run(kernel, x, y, 1e-12, cost=cost)
+    value, grad_x, grad_y = run(kernel, x, y, 1e-16, cost=cost)
     np.testing.assert_allclose(value, costs[:, 0, 0], rtol=2e-6, atol=0)
     for gradient, slopes in ((grad_x, x_slopes), (grad_y, y_slopes)):
         np.testing.assert_allclose(gradient, slopes[:, 0], rtol=2e-6, atol=0)

@@ -101,17 +101,9 @@ template <class Cost, typename T>
 __device__ __forceinline__ T factor_of_cost(const Problem<T>& problem, int64_t pair) {
   return static_cast<T>(Cost::kIsRooted ? sqrt(problem.scale_of(pair)) : problem.scale_of(pair));
 }
-constexpr float kFarthestFromOrigin = 32;  // of stretched numbers
-
-// How the numbers of a pair's series are stretched, from the middle between the least and the largest of them.
-template <typename T>
-struct Stretch {
-  T origin, factor, farthest;
-
-  __device__ Stretch(T lowest, T highest, T factor_)
-      : origin(T(0.5) * lowest + T(0.5) * highest), factor(factor_), farthest(of(highest)) {}
-  __device__ __forceinline__ T of(T number) const { return (number - origin) * factor; }
-};
+// Of stretched numbers, from the mean of x, which most of them are near: the rounding of a number adds up along a path that stays
+// near it. So far may one be, and so far those of x in the mean, in float32.
+constexpr float kFarthestFromOrigin = 32, kMeanFromOrigin = 6;
 
 // kIsScaled: costs of differences are exponents of 2. Otherwise they have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
@@ -159,15 +151,17 @@ struct ShortPair {
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair));
     cost = Cost(kIsScaled ? factor : T(1));
-    T lowest = 0, highest = 0, y_lowest = columns.data[0], y_highest = y_lowest;
+    T total = 0, lowest = 0, highest = 0, y_lowest = columns.data[0], y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       x[k] = rows.data[min(lane * kRows + k, last) * rows.row_stride];
       lowest = k == 0 ? x[k] : lesser(lowest, x[k]);
       highest = k == 0 ? x[k] : greater(highest, x[k]);
+      total += x[k];
     }
     T* const window = memory + threadIdx.x / lanes * layout.window();
     const int numbers = lanes - 1 + kSteps * chunks + 2 * kAhead;
+#pragma unroll 8
     for (int i = lane; i < numbers; i += lanes) {
       const T y = columns.data[min(max(i - (lanes - 1 + kAhead), 0), extent.m - 1) * columns.row_stride];
       window[i] = y;
@@ -176,36 +170,38 @@ struct ShortPair {
     }
     line = window + lanes - 1 + kAhead - lane;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      total += __shfl_xor_sync(kAllLanes, total, distance);
       lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    const Stretch<T> stretch(lesser(lowest, y_lowest), greater(highest, y_highest), factor);
-    if constexpr (kIsStretched) {
-#pragma unroll
-      for (int k = 0; k < kRows; ++k) x[k] = stretch.of(x[k]);
-      for (int i = lane; i < numbers; i += lanes) window[i] = stretch.of(window[i]);
-    }
-    // In white noise the first sum is about twice the other one.
-    T apart = 0, off_mean = 0, mean = 0;
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) mean += x[k];
-    for (int distance = lanes / 2; distance > 0; distance /= 2) mean += __shfl_xor_sync(kAllLanes, mean, distance);
-    mean /= static_cast<T>(kRows * lanes);
+    const T mean = total / static_cast<T>(kRows * lanes), origin = kIsStretched ? mean : T(0);
+    const T stretch = kIsStretched ? factor : T(1);
+    // In white noise the first sum is about twice the second one.
+    T apart = 0, off_mean = 0, distances = 0;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
+      x[k] = (x[k] - origin) * stretch;
       if (k > 0) apart += cost.cost(x[k] - x[k - 1]);
-      off_mean += cost.cost(x[k] - mean);
+      off_mean += cost.cost(kIsStretched ? x[k] : x[k] - mean);
+      distances += DeviceMath<T>::abs(x[k]);
     }
+    if constexpr (kIsStretched)
+#pragma unroll 4
+      for (int i = lane; i < numbers; i += lanes) window[i] = (window[i] - origin) * stretch;
     for (int distance = lanes / 2; distance > 0; distance /= 2) {
       apart += __shfl_xor_sync(kAllLanes, apart, distance);
       off_mean += __shfl_xor_sync(kAllLanes, off_mean, distance);
+      distances += __shfl_xor_sync(kAllLanes, distances, distance);
     }
     is_noise = apart > off_mean;
     const T widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = cost.cost(kIsStretched ? widest * factor : widest) * (kIsScaled ? T(1) : factor);
-    fits = wanted && is_valid && (kIsStretched ? stretch.farthest <= kFarthestFromOrigin : true) &&
+    deepest = cost.cost(widest * stretch) * (kIsScaled ? T(1) : factor);
+    const T farthest = greater(greater(highest, y_highest) - origin, origin - lesser(lowest, y_lowest)) * stretch;
+    const bool is_near =
+        farthest <= kFarthestFromOrigin && (sizeof(T) == 8 || distances <= kMeanFromOrigin * (kRows * lanes));
+    fits = wanted && is_valid && (!kIsStretched || is_near) &&
            penalty.fits(deepest, kIsScaled ? T(Numbers::Deep::kDeepest) : T(kDeepestUnscaled));
     __syncwarp();
   }

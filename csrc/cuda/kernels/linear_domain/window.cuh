@@ -62,11 +62,12 @@ struct PairWindow {
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair));
     cost = Cost(kIsScaled ? factor : 1.0f);
-    float lowest = INFINITY, highest = -INFINITY, y_lowest = INFINITY, y_highest = -INFINITY;
+    float total = 0, lowest = INFINITY, highest = -INFINITY, y_lowest = INFINITY, y_highest = -INFINITY;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
       const float own = rows.data[i * rows.row_stride];
       lowest = fminf(lowest, own);
       highest = fmaxf(highest, own);
+      total += own;
     }
     float* const own = memory + threadIdx.x / kLanes * layout.window();
     const int numbers = kWarp - 1 + kSteps * chunks + 2 * kAhead;
@@ -79,6 +80,7 @@ struct PairWindow {
     line = own + kWarp - 1 + kAhead;
 #pragma unroll
     for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+      total += __shfl_xor_sync(kAllLanes, total, distance);
       lowest = fminf(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
       highest = fmaxf(highest, __shfl_xor_sync(kAllLanes, highest, distance));
       y_lowest = fminf(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
@@ -87,9 +89,8 @@ struct PairWindow {
     const float widest = fmaxf(highest - y_lowest, y_highest - lowest);
     deepest = wanted ? cost.cost(kIsStretched ? widest * factor : widest) : 0;
     if constexpr (kIsStretched) {
-      const Stretch<float> stretch(fminf(lowest, y_lowest), fmaxf(highest, y_highest), factor);
-      origin = stretch.origin;
-      for (int i = threadIdx.x % kLanes; i < numbers; i += kLanes) own[i] = stretch.of(own[i]);
+      origin = total / static_cast<float>(extent.n);
+      for (int i = threadIdx.x % kLanes; i < numbers; i += kLanes) own[i] = scaled(own[i]);
     }
     read_rows();
     __syncwarp();
