@@ -58,7 +58,7 @@ CASES = {
 }
 
 
-def expected_of(x, y, gamma, **options):
+def expected_of(x, y, gamma, cost="sqeuclidean", **options):
     """Values and gradients of float32 series, and per pair what a gradient may be off by."""
     x, y = numpy64(x), numpy64(y)
     lengths = [options.get(key) for key in ("x_lengths", "y_lengths")]
@@ -66,7 +66,7 @@ def expected_of(x, y, gamma, **options):
     bounds = []
     for b in range(len(x)):
         n, m = (len(z[b]) if known is None else known[b] for z, known in zip((x, y), lengths, strict=True))
-        costs, slopes, _ = oracle.cost_and_slopes(x[b, :n], y[b, :m], "sqeuclidean")
+        costs, slopes, _ = oracle.cost_and_slopes(x[b, :n], y[b, :m], cost)
         band = bandwidth[b] if isinstance(bandwidth, list) else bandwidth
         exact, rounded = (
             oracle.value_and_alignment(table, gamma, band, penalty)[1]
@@ -74,7 +74,7 @@ def expected_of(x, y, gamma, **options):
         )
         # A row's errors of E add up over the few cells where E is not near 0.
         bounds.append(4 * (1e-4 + 20 * np.abs(rounded - exact).max()) * max(np.abs(slopes).max(), 1e-6))
-    return *oracle.soft_dtw(x, y, gamma, **options), np.array(bounds)
+    return *oracle.soft_dtw(x, y, gamma, cost, **options), np.array(bounds)
 
 
 def assert_close(actual, expected, gamma):

@@ -11,7 +11,7 @@ import oracle
 import pytest
 import torch
 from cases import GPU, OF_GPU, KernelCase, normal, numpy64, run
-from test_many_dims import CASES, OPTIONS, assert_close, noise
+from test_many_dims import CASES, OPTIONS, assert_close, expected_of, noise
 
 from torchsoftdtw import soft_dtw, soft_dtw_from_cost
 
@@ -25,24 +25,6 @@ KERNELS_OF_DIM = [
     for name in ("tiled/few_dims", "tiled/multivariate", "stencil/multivariate")
     if (dim <= 8 or "few_dims" not in name) and (dim >= 16 or "stencil" not in name)
 ]
-
-
-def expected_of(x, y, gamma, cost, **options):
-    """As test_many_dims has it, of any cost."""
-    x, y = numpy64(x), numpy64(y)
-    lengths = [options.get(key) for key in ("x_lengths", "y_lengths")]
-    bandwidth, penalty = options.get("bandwidth"), options.get("warp_penalty", 0.0)
-    bounds = []
-    for b in range(len(x)):
-        n, m = (len(z[b]) if known is None else known[b] for z, known in zip((x, y), lengths, strict=True))
-        costs, slopes, _ = oracle.cost_and_slopes(x[b, :n], y[b, :m], cost)
-        band = bandwidth[b] if isinstance(bandwidth, list) else bandwidth
-        exact, rounded = (
-            oracle.value_and_alignment(table, gamma, band, penalty)[1]
-            for table in (costs, costs.astype(np.float32).astype(np.float64))
-        )
-        bounds.append(4 * (1e-4 + 20 * np.abs(rounded - exact).max()) * max(np.abs(slopes).max(), 1e-6))
-    return *oracle.soft_dtw(x, y, gamma, cost, **options), np.array(bounds)
 
 
 @cache
