@@ -65,15 +65,15 @@ struct SoftDtw {
 
   // What a cost adds to m and multiplies s with. In the general case a cost too large for a fraction is itself as good as a
   // whole number, +inf forbids its cell, and NaN goes to both.
-  SOFTDTW_HD static Cell split(T cost, M scale) {
+  SOFTDTW_HD static Cell split(M cost, M scale) {
     if constexpr (kGeneral) {
-      const M scaled = static_cast<M>(cost) * scale;
+      const M scaled = cost * scale;
       // Of a wider M no other cost is as large.
       const bool forbids = sizeof(M) > sizeof(T) ? cost > std::numeric_limits<T>::max() : scaled > Unreachable<M>::value;
       const M exponent = forbids ? Unreachable<M>::value : scaled;
       const bool small = exponent < Whole<M>::limit;
       const M whole = Math<M>::round(exponent);
-      return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : cost};
+      return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : static_cast<T>(cost)};
     } else {
       const T whole = Math<T>::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;
       return {whole, Math<T>::exp2(-Math<T>::fma(cost, scale, -whole))};
@@ -91,7 +91,7 @@ struct SoftDtw {
   SOFTDTW_HD Cell step(Cell from) const { return kGeneral ? Cell{from.m + penalty.m, from.s * penalty.s} : from; }
 
   // (1), (2). left and diag come from the previous column, so their sum is off the chain that runs down the rows.
-  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost) const { return cell(diag, up, left, split(cost, scale)); }
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, M cost) const { return cell(diag, up, left, split(cost, scale)); }
   // From a cost that is split already.
   SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, Cell own) const {
     const Cell sum = add(add(step(left), diag), step(up));
@@ -99,8 +99,10 @@ struct SoftDtw {
   }
 
   // The same cell, and the normalised weights of (3) and (4): E of this cell flows back to its predecessors in these shares.
-  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, T cost, Weights<T>& weights) const {
-    const Cell own = split(cost, scale);
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, M cost, Weights<T>& weights) const {
+    return cell(diag, up, left, split(cost, scale), weights);
+  }
+  SOFTDTW_HD Cell cell(Cell diag, Cell up, Cell left, Cell own, Weights<T>& weights) const {
     left = step(left);
     up = step(up);
     const T first = static_cast<T>(left.m - diag.m);

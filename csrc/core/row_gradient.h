@@ -5,13 +5,6 @@
 
 namespace softdtw {
 
-template <class Math, typename T>
-SOFTDTW_HD T
-cost_of_vectors(const Problem<T>& problem, const View<const T>& x, const View<const T>& y, int row, int column) {
-  T sum = 0;
-  for (int64_t d = 0; d < problem.dim; ++d) sum = add_share<Math>(problem.cost, x.at(row, d) - y.at(column, d), sum);
-  return finish_cost<Math>(problem.cost, sum);
-}
 
 // (5) for one row of x (kForX) or of y, cell by cell: E is e_of(row, column) beside others [from, to] of the other side.
 template <bool kForX, class Math, typename T, class E>

@@ -142,6 +142,13 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   return bound;
 }
 
+// The cost of a cell in float64, for those whose rounding to float32 would move the alignment. Not inlined: few need it. x, y: series.
+template <typename T>
+__device__ __noinline__ double exact_cost(const Problem<T>& problem, int x, int y, int row, int column) {
+  return cost_of_vectors<DeviceMath<double>>(
+      problem, problem.x.View<const T>::pair(x), problem.y.View<const T>::pair(y), row, column);
+}
+
 // One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
 template <int kCount, typename Value>
 __device__ __forceinline__ Value pick(const Value (&values)[kCount], int t) {
@@ -216,6 +223,7 @@ struct UnivariateTile {
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T slope(int k, int t) const { return difference(k, t); }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
+  __device__ __forceinline__ double exact_cost(int k, int t) const { return exact_difference(k, t) * exact_difference(k, t); }
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const {
     const T difference = x[k] - pick(y, t);
@@ -223,6 +231,9 @@ struct UnivariateTile {
   }
 
  protected:
+  __device__ __forceinline__ double exact_difference(int k, int t) const {
+    return static_cast<double>(x[k]) - static_cast<double>(y[t]);
+  }
   __device__ UnivariateTile(const View<const T>& columns, int last_)
       : line(columns.data), stride(columns.row_stride), last(last_) {}
   // Those that were fetched. No difference is larger than what it returns; NaN if one is NaN.

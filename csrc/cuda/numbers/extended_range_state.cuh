@@ -1,6 +1,9 @@
 // The extended range's state between chunks, narrow or wide, and the sweep of a chunk with the width that it needs.
 #pragma once
 
+#include <type_traits>
+
+#include "cuda/costs/tile.cuh"
 #include "cuda/strips/strip_memory.cuh"
 #include "extended_range.cuh"
 
@@ -133,6 +136,10 @@ struct Recurrences {
     return cell;
   }
   __device__ __forceinline__ T rise(T reach) const { return reach * plain.scale; }
+  // Whether costs of up to `reach` may be so large that they are to be computed in float64, in the general sweep.
+  __device__ __forceinline__ bool need_exact_costs(T reach) const {
+    return sizeof(T) == 4 && !(reach * plain.scale < kMostRounded);
+  }
   __device__ __forceinline__ static double surplus(int, int) { return 0; }
 };
 
@@ -179,7 +186,52 @@ struct Width {
   }
   template <class Own>
   __device__ __forceinline__ static T rise_of(const Own& recurrences, T reach, bool may_be) {
-    return may_be ? recurrences.rise(reach) * (S::kRows + S::kSteps) : T(INFINITY);
+    return may_be && !recurrences.need_exact_costs(reach) ? recurrences.rise(reach) * (S::kRows + S::kSteps) : T(INFINITY);
+  }
+};
+
+// What the cells of a lane's tile cost, split, for the general sweep.
+template <class S, class Own, class Tile>
+class GeneralCosts {
+  using T = typename S::Scalar;
+  using General = typename Recurrences<S>::General;
+  const Problem<T>& problem;
+  const int64_t pair;
+  const Tile& tile;
+  const double scale;
+  const int row, column, last_row, last_column;
+  const bool are_exact;
+
+  __device__ __forceinline__ double exact_cost(int k, int t) const {
+    if constexpr (Tile::kUnivariate)
+      return tile.exact_cost(k, t);
+    else
+      return softdtw::exact_cost(
+          problem, static_cast<int>(problem.x.of(pair)), static_cast<int>(problem.y.of(pair)), min(row + k, last_row),
+          min(max(column + t, 0), last_column));
+  }
+
+ public:
+  __device__ __forceinline__ GeneralCosts(
+      const Problem<T>& problem_, const Extent& extent, int64_t pair_, const Place<S>& place, const Own& recurrences,
+      const Tile& tile_)
+      : problem(problem_),
+        pair(pair_),
+        tile(tile_),
+        scale(recurrences.general.scale),
+        row(place.row),
+        column(place.column),
+        last_row(extent.n - 1),
+        last_column(extent.m - 1),
+        // Ready-made costs are what they are.
+        are_exact(problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)) {}
+  __device__ __forceinline__ Entry<T, double> operator()(int k, int t) const {
+    if (sizeof(T) == 4 && are_exact) return General::split(exact_cost(k, t), scale);
+    const auto cost = tile.cost(k, t);
+    if constexpr (std::is_same_v<std::decay_t<decltype(cost)>, T>)
+      return General::split(cost, scale);
+    else
+      return cost;  // split already
   }
 };
 

@@ -155,7 +155,7 @@ __device__ void rebuild_side(
     if (queue.is_needed(own.stage, lane)) {
       copy_columns<S>(columns, side.extent.m, around.strip, own.stage, lane, stages.columns[buffer]);
       rebuild_stage<S>(
-          around, side.extent, recurrences, own.stage * S::kStage, S::kStage, next_chunk, above_groups,
+          around, problem, side.extent, pair, recurrences, own.stage * S::kStage, S::kStage, next_chunk, above_groups,
           sources.edges[edges], lane, state, tile, stages.weights[buffer]);
       __pipeline_wait_prior(0);
     } else if (is_fetched) {

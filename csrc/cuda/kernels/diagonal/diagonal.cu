@@ -17,10 +17,13 @@ namespace {
 
 constexpr int kGradientThreads = 128;
 
+// In exponents of 2.
 template <typename T>
-__device__ T cost_at(const Problem<T>& problem, int64_t pair, int row, int column) {
-  if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column);
-  return cost_of_vectors<DeviceMath<T>>(problem, problem.x.pair(pair), problem.y.pair(pair), row, column);
+__device__ double scaled_cost_at(const Problem<T>& problem, int64_t pair, int row, int column, double scale) {
+  if (problem.cost == Cost::kMatrix) return problem.cost_matrix.pair(pair).at(row, column) * scale;
+  const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+  const double cost = cost_of_vectors<DeviceMath<T>>(problem, x, y, row, column) * scale;
+  return cost < kMostRounded ? cost : cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column) * scale;
 }
 
 // (1). `recent` holds the entries of the last three diagonals by row; `weights` the saved tables, or is null.
@@ -51,7 +54,7 @@ __global__ void __launch_bounds__(kMostThreads) diagonal_forward(
       const Entry<double> diag = d == 0 ? Entry<double>{0.0, 1.0} : row > 0 && column > 0 ? before[row - 1] : nowhere;
       const Entry<double> up = row > 0 && extent.in_band(row - 1, column) ? last[row - 1] : nowhere;
       const Entry<double> left = column > 0 && extent.in_band(row, column - 1) ? last[row] : nowhere;
-      const double cost = static_cast<double>(cost_at(problem, pair, row, column)) * scale;
+      const double cost = scaled_cost_at(problem, pair, row, column, scale);
       Weights<double> shares;
       Entry<double> cell = recurrence.cell(diag, up, left, cost, shares);
       normalise(cell);

@@ -68,14 +68,18 @@ __device__ void extended_forward_strip(
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
+    const GeneralCosts<S, Recurrences<S>, Tile> general_costs(problem, extent, job.pair, place, recurrences, tile);
     const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-      const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t));
-      if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
+      if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral) {
+        const auto cell = recurrence.cell(diag, up, left, general_costs(k, t));
         if (ends && k == end_row && t == end_step) {
           last_m = cell.m;
           last_s = cell.s;
         }
-      return cell;
+        return cell;
+      } else {
+        return recurrence.cell(diag, up, left, tile.cost(k, t));
+      }
     };
     const auto column = [&](int t, auto bottom) {
       if (writes) ExtendedTop<S>::write(out, t, bottom);
@@ -208,10 +212,15 @@ __device__ void extended_backward_strip(
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      const GeneralCosts<S, Recurrences<S>, Tile> general_costs(problem, extent, job.pair, place, recurrences, tile);
       sweep_chunk(
           recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            return recurrence.cell(diag, up, left, tile.cost(k, t), kept.weights[kept.at(part, k, t)]);
+            Weights<T>& weights = kept.weights[kept.at(part, k, t)];
+            if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
+              return recurrence.cell(diag, up, left, general_costs(k, t), weights);
+            else
+              return recurrence.cell(diag, up, left, tile.cost(k, t), weights);
           },
           [](int, auto) {});
     }

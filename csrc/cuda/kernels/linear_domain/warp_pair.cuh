@@ -88,7 +88,7 @@ struct ShortGradient {
   }
 };
 
-constexpr float kDeepestUnscaled = 1048576;  // exponent of a cost in integer log2
+constexpr float kDeepestUnscaled = kMostRounded;  // exponent of a cost in integer log2
 
 // A pair's penalty, in the form of the linear domain (kIsScaled) or of integer log2.
 template <typename T, bool kIsScaled, class Options>

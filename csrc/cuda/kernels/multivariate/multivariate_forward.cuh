@@ -38,7 +38,8 @@ class SplitCostsOfMultivariate {
 
  public:
   using OfStrip = Recurrences<S>;
-  static constexpr bool kIsAhead = true, kTakesBands = false;
+  static constexpr bool kIsAhead = true, kTakesBands = false, kUnivariate = false;
+  float reach = 0;  // for the general sweep
 
   __device__ SplitCostsOfMultivariate(
       const Problem<float>& problem, int64_t pair, const Strip<S>&, int lane, Pipeline& pipeline_)
@@ -55,20 +56,27 @@ class SplitCostsOfMultivariate {
     ++chunk;
   }
   __device__ __forceinline__ float rise(const Recurrences<S>& recurrences, const Place<S>&) const {
-    const float reach = greater(pipeline.reach_of(cells.column(0)), pipeline.reach_of(cells.column(S::kSteps - 1)));
-    return Width<S>::rise_of(recurrences, reach, true);
+    return Width<S>::rise_of(recurrences, reach_of_chunk(), true);
   }
   __device__ __forceinline__ Entry<float> split_cost(const Recurrences<S>&, int k, int t) const {
     const auto two = cells.two_rows(pipeline, t);
     return k == 0 ? two.x : two.y;
   }
-  __device__ __forceinline__ const SplitCostsOfMultivariate& tile(const Place<S>&) const { return *this; }
+  __device__ __forceinline__ const SplitCostsOfMultivariate& tile(const Place<S>&) {
+    reach = reach_of_chunk();
+    return *this;
+  }
   // For the general sweep.
   __device__ __forceinline__ Entry<float, double> cost(int k, int t) const {
     const auto two = cells.two_rows(pipeline, t);
     const Entry<float> split_cost = k == 0 ? two.x : two.y;
     return split_cost.s != 0 ? Entry<float, double>{split_cost.m, split_cost.s}
                              : Recurrences<S>::General::split(split_cost.m, scale);
+  }
+
+ private:
+  __device__ __forceinline__ float reach_of_chunk() const {
+    return greater(pipeline.reach_of(cells.column(0)), pipeline.reach_of(cells.column(S::kSteps - 1)));
   }
 };
 

@@ -216,11 +216,14 @@ __device__ void rebuild_strip(
       tile.read(cells);
       state.become(true);
       width.fits = false;
+      tile.reach = tile.reach_of(cells);
+      const Place<S> place(strip, extent, first_chunk + part, lane);
+      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(problem, extent, pair, place, recurrences, tile);
       sweep_general(
-          recurrences, extent, Place<S>(strip, extent, first_chunk + part, lane), lane, top, of_lane_above, state,
+          recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             Weights<float> weights;
-            const auto cell = recurrence.cell(diag, up, left, tile.cost(k, t), weights);
+            const auto cell = recurrence.cell(diag, up, left, general_costs(k, t), weights);
             keep(part, k, t, weights, tile.costs[k][t]);
             return cell;
           },

@@ -69,6 +69,7 @@ class UnivariateCost {
 template <class S, class Tile>
 class WithOptions : public Tile {
   using T = typename S::Scalar;
+  Cost kind;
   int low;
   unsigned width;  // columns of the band in a row, less 1
   int inside = 0;  // columns from the band's first one in the lane's first row to the lane's first one
@@ -82,6 +83,7 @@ class WithOptions : public Tile {
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
       const Others&... others)
       : Tile(problem, extent, strip, pair, lane, others...),
+        kind(problem.cost),
         low(extent.low),
         width(extent.high - extent.low),
         of_difference(problem.cost) {}
@@ -91,6 +93,9 @@ class WithOptions : public Tile {
   }
   __device__ __forceinline__ T slope(int k, int t) const { return of_difference.slope(this->difference(k, t)); }
   __device__ __forceinline__ T cost(int k, int t) const { return of_difference.cost(this->difference(k, t)); }
+  __device__ __forceinline__ double exact_cost(int k, int t) const {
+    return UnivariateCost<double>(kind).cost(this->exact_difference(k, t));
+  }
   __device__ __forceinline__ bool is_inside(int k, int t) const { return static_cast<unsigned>(inside + t - k) <= width; }
 };
 

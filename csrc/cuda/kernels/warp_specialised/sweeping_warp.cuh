@@ -134,6 +134,8 @@ __device__ __forceinline__ void sweep_strip(
       const Place place(strip, extent, chunk, lane);
       if (!is_used) costs.use(place, chunk % S::kStage);
       const auto& tile = costs.tile(place);
+      const GeneralCosts<S, typename Costs::OfStrip, std::decay_t<decltype(tile)>> general_costs(
+          problem, extent, pair, place, recurrences, tile);
       state.become(true);
       width.fits = false;
       const bool writes = has_group(chunk);
@@ -145,7 +147,7 @@ __device__ __forceinline__ void sweep_strip(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
-            const auto cell = recurrences.charged(recurrence.cell(diag, up, left, tile.cost(k, t)));
+            const auto cell = recurrences.charged(recurrence.cell(diag, up, left, general_costs(k, t)));
             if (ends && k == end_row && t == end_step) {
               last_m = cell.m;
               last_s = cell.s;

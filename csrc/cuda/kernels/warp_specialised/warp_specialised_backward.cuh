@@ -106,7 +106,7 @@ __device__ __forceinline__ void copy_columns(
 // afterwards, or less than 0.
 template <class S, class Around, class Tile>
 __device__ __forceinline__ void rebuild_stage(
-    const Around& around, const Extent& extent, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk,
+    const Around& around, const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk,
     int parts, int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state,
     Tile& tile, StageWeights<S>& stage_weights) {
   using T = typename S::Scalar;
@@ -155,14 +155,16 @@ __device__ __forceinline__ void rebuild_stage(
               },
               column);
         });
-    if (!plain)
+    if (!plain) {
+      const GeneralCosts<S, typename Options::OfStrip, Tile> general_costs(problem, extent, pair, place, recurrences, tile);
       sweep_general(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
             around.enter(place, k, t, diag);
-            return recurrences.charged(recurrence.cell(diag, up, left, tile.cost(k, t), kept(k, t)));
+            return recurrences.charged(recurrence.cell(diag, up, left, general_costs(k, t), kept(k, t)));
           },
           column);
+    }
   }
 }
 
@@ -205,7 +207,7 @@ __device__ void specialised_rebuild(
     if (next_stage >= 0) fetch(next_stage, 1 - edges);
     if (use > 0) stages.used[buffer].wait(use - 1);
     rebuild_stage<S>(
-        around, extent, recurrences, first_chunk, parts, next_stage * S::kStage, above_groups, sources.edges[edges], lane,
+        around, problem, extent, pair, recurrences, first_chunk, parts, next_stage * S::kStage, above_groups, sources.edges[edges], lane,
         state, tile, stages.weights[buffer]);
     stages.rebuilt[buffer].arrive();
   }
