@@ -16,13 +16,22 @@
 
 namespace softdtw {
 
-// kFewPairs: latency is what counts.
 // Of pairs of one dimension that other kernels have left, where their costs are not squared Euclidean.
 template <class S>
 struct LeftOverTile : DenseTile<S> {
   using DenseTile<S>::DenseTile;
 };
 
+// Of a warp's shared memory, where costs come ready-made.
+template <class S, class Tile, template <class> class Window>
+constexpr int bytes_of_window() {
+  if constexpr (kIsOfMatrix<Tile>)
+    return sizeof(typename Window<S>::Memory);
+  else
+    return 0;
+}
+
+// kFewPairs: latency is what counts.
 template <class S_, class Tile_, bool kFewPairs = false>
 struct ExtendedRange {
   using S = S_;
@@ -33,8 +42,14 @@ struct ExtendedRange {
   // Where others may come first: blocks of pairs that were taken before are not launched one by one.
   static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || std::is_same_v<Tile, LeftOverTile<S>>;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
-  static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2, kBackwardBlocks = sizeof(T) == 4 && !kIsAhead ? 3 : 2;
-  static constexpr int kForwardBytes = 0, kBackwardBytes = ExtendedStage<S>::kBytes;  // of a warp's shared memory
+  static constexpr bool kIsOfMatrix = softdtw::kIsOfMatrix<Tile>;
+  static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2,
+                       kBackwardBlocks = sizeof(T) == 4 && !kIsAhead && !kIsOfMatrix ? 3 : 2;
+  // Of a block in backward, at most: a multiprocessor holds two blocks of three with their windows, but one of four.
+  static constexpr int kBackwardWarps = kIsOfMatrix ? 3 : 4;
+  // Of a warp's shared memory.
+  static constexpr int kForwardBytes = bytes_of_window<S, Tile, MatrixAhead>(),
+                       kBackwardBytes = ExtendedStage<S>::kBytes + bytes_of_window<S, Tile, MatrixStages>();
 
   __device__ static void forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
@@ -108,6 +123,9 @@ template <class S, bool kMayBeLeft = false, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch, bool are_left = false) {
   if constexpr (sizeof(typename S::Scalar) == 4) {
     if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+    constexpr int kMostBytes = kStencilWarps * ExtendedRange<S, MatrixTile<S>>::kBackwardBytes;
+    if (problem.cost == Cost::kMatrix && current_device().block_bytes >= kMostBytes)
+      return launch(static_cast<MatrixTile<S>*>(nullptr));
     if constexpr (kMayBeLeft)
       if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr));
   }

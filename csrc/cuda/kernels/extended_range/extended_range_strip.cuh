@@ -1,6 +1,7 @@
 // One warp sweeps one strip with the extended range (extended_range.cuh), forward or back.
 #pragma once
 
+#include "cuda/gradients/matrix_gradient.cuh"
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/numbers/extended_range_state.cuh"
 #include "cuda/strips/async_prefetch.cuh"
@@ -9,6 +10,28 @@
 namespace softdtw {
 
 constexpr int kMostAheadWarps = 4;  // of a block
+
+// What backward keeps of a stage in shared memory: the weights.
+template <class S>
+struct ExtendedStage {
+  using T = typename S::Scalar;
+  static constexpr int kBytes = S::kStage * S::kSteps * S::kRows * kWarp * sizeof(Weights<T>);
+
+  Weights<T>* const weights;
+
+  __device__ ExtendedStage(int warp, int lane)
+      : weights(reinterpret_cast<Weights<T>*>(stage_memory + warp * kBytes) + lane) {}
+  __device__ __forceinline__ static int at(int part, int k, int t) {
+    return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
+  }
+};
+
+// A warp's tile in shared memory behind what all warps of its block have before it.
+template <class Tile, class... Arguments>
+__device__ __forceinline__ Tile tile_behind(int bytes_of_warp, const Arguments&... arguments) {
+  auto* const memory = reinterpret_cast<typename Tile::Memory*>(stage_memory + blockDim.y * bytes_of_warp);
+  return Tile(memory[threadIdx.y], arguments...);
+}
 
 // kIsAhead: for few pairs, whose time is the latency of a chunk, and strips of two rows a lane, which leave registers for it.
 // Sums lag behind m (sweep_ahead), what neighbours wrote is fetched ahead of its use, and a chunk is published a little later,
@@ -36,7 +59,12 @@ __device__ void extended_forward_strip(
   state.start(around.is_first && lane == 0);
   Width<S> width;
   T of_lane_above = 0;
-  Tile tile(problem, extent, strip, job.pair, lane);
+  auto tile = [&] {
+    if constexpr (kIsOfMatrix<Tile>)
+      return tile_behind<MatrixAhead<S>>(0, problem, extent, strip, job.pair);
+    else
+      return Tile(problem, extent, strip, job.pair, lane);
+  }();
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
@@ -68,7 +96,8 @@ __device__ void extended_forward_strip(
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
-    const GeneralCosts<S, Recurrences<S>, Tile> general_costs(problem, extent, job.pair, place, recurrences, tile);
+    const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
+        problem, extent, job.pair, place, recurrences, tile);
     const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
       if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral) {
         const auto cell = recurrence.cell(diag, up, left, general_costs(k, t));
@@ -105,21 +134,6 @@ __device__ void extended_forward_strip(
 
 constexpr int kFewestToLeaveOut = 32;  // chunks of a strip
 
-// What backward keeps of a stage in shared memory: the weights.
-template <class S>
-struct ExtendedStage {
-  using T = typename S::Scalar;
-  static constexpr int kBytes = S::kStage * S::kSteps * S::kRows * kWarp * sizeof(Weights<T>);
-
-  Weights<T>* const weights;
-
-  __device__ ExtendedStage(int warp, int lane)
-      : weights(reinterpret_cast<Weights<T>*>(stage_memory + warp * kBytes) + lane) {}
-  __device__ __forceinline__ static int at(int part, int k, int t) {
-    return ((part * S::kSteps + t) * S::kRows + k) * kWarp;
-  }
-};
-
 // Stages are left out where less than kLeftOut of E flows into each of their cells, from the right or from below: most of a long
 // strip, since likely paths meet few of its columns. Nothing else makes E count there, but the pair's last cell. What is so left
 // out are less than 2^8 such flows a chunk: E anywhere is too small by less than 2^-29 in a table of 2^36 cells.
@@ -137,9 +151,15 @@ __device__ void extended_backward_strip(
   const Recurrences<S> recurrences(problem, job.pair);
   const ExtendedStage<S> kept(threadIdx.y, lane);
 
-  Tile tile(problem, extent, strip, job.pair, lane);
   const T scale = gradient_scale(problem, gradient, job.pair);
-  SinkOf<S, Tile> sink(
+  auto tile = [&] {
+    if constexpr (kIsOfMatrix<Tile>)
+      return tile_behind<MatrixStages<S>>(
+          ExtendedStage<S>::kBytes, problem, gradient, extent, strip, job.pair, scale, last_chunk / S::kStage);
+    else
+      return Tile(problem, extent, strip, job.pair, lane);
+  }();
+  std::conditional_t<kIsOfMatrix<Tile>, MatrixSink<S>, SinkOf<S, Tile>> sink(
       problem, gradient, extent, job.pair, lane, columns_of(around, extent), scale,
       flows.carries_of(job.row, job.strip, problem.dim));
   ExtendedFlow<S> flow;
@@ -168,20 +188,36 @@ __device__ void extended_backward_strip(
   for (int stage = last_chunk / S::kStage; stage >= 0; --stage) {
     const int first_chunk = stage * S::kStage, parts = min(S::kStage, last_chunk + 1 - first_chunk);
     const bool ends = around.end_chunk >= first_chunk && around.end_chunk < first_chunk + parts;
+    const auto leave_out = [&](int chunk) {
+      const Place<S> place(strip, extent, chunk, lane);
+      sink.leave_out(place);
+      if constexpr (kIsOfMatrix<Tile>) tile.leave_out(place);
+    };
+    const auto await_tile = [&] {
+      if constexpr (kIsOfMatrix<Tile>) {
+        tile.await();
+        for (int part = parts; part < S::kStage; ++part) tile.leave_out(Place<S>(strip, extent, first_chunk + part, lane));
+      }
+    };
+    const auto finish_tile = [&] {
+      if constexpr (kIsOfMatrix<Tile>) tile.finish(stage);
+    };
     if (may_leave_out && !ends && __all_sync(kAllLanes, flow.most() < kLeftOut<T>) &&
         __all_sync(kAllLanes, inflow(first_chunk, first_chunk + parts) < kLeftOut<T>)) {
       if (visited && !left_out) sink.put_away(Place<S>(strip, extent, first_chunk + parts, lane));
       left_out = true;
       flow = ExtendedFlow<S>();
+      await_tile();
 #pragma unroll 1
       for (int chunk = first_chunk; chunk < first_chunk + parts; ++chunk) {
-        sink.leave_out(Place<S>(strip, extent, chunk, lane));
+        leave_out(chunk);
         if (lane == 0 && !around.is_first && chunk < strip.groups())
 #pragma unroll
           for (int t = 0; t < S::kSteps; ++t) flows.group(job.row, strip, chunk)[t] = 0;
       }
       __syncwarp();
       if (lane == 0) job.publish(progress_of(job.round, strip.chunks - first_chunk));
+      finish_tile();
       continue;
     }
     if (left_out) sink.take_up(Place<S>(strip, extent, first_chunk + parts - 1, lane));
@@ -194,6 +230,7 @@ __device__ void extended_backward_strip(
     } else {
       state.start(around.is_first && lane == 0);
     }
+    await_tile();
     Width<S> width;
     T of_lane_above = 0;
 #pragma unroll 1
@@ -212,7 +249,8 @@ __device__ void extended_backward_strip(
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
-      const GeneralCosts<S, Recurrences<S>, Tile> general_costs(problem, extent, job.pair, place, recurrences, tile);
+      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
+          problem, extent, job.pair, place, recurrences, tile);
       sweep_chunk(
           recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
@@ -241,6 +279,7 @@ __device__ void extended_backward_strip(
         load_group(flows.group(job.row, around.below, below_group(chunk)), job.producer.is_near(), below);
       }
       __syncwarp();
+      if constexpr (kIsOfMatrix<Tile>) tile.stand(place);
       sink.begin(place);
 
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
@@ -262,6 +301,7 @@ __device__ void extended_backward_strip(
       __syncwarp();
       if (lane == 0) job.publish(progress_of(job.round, strip.chunks - chunk));
     }
+    finish_tile();
   }
   sink.finish(strip, extent);
 }

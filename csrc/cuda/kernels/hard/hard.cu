@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/costs/hard_tile.cuh"
 #include "cuda/hardware/assembly.cuh"
 #include "cuda/select/hard.h"
 #include "hard.h"
 #include "hard_strip.cuh"
+#include "hard_tile.cuh"
 
 namespace softdtw {
 namespace {

@@ -175,8 +175,9 @@ cudaError_t backward(
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
-            stencil_backward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kBackwardBytes, stream, problem,
-            target, layout.template kept<Engine>(memory), Flows<S>(parts[1], layout.rows(), sizes), statuses);
+            stencil_backward<Engine>, layout.rows(), std::min(layout.warps(sizes.strips), Engine::kBackwardWarps),
+            Engine::kBackwardBytes, stream, problem, target, layout.template kept<Engine>(memory),
+            Flows<S>(parts[1], layout.rows(), sizes), statuses);
       };
       return with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
     });

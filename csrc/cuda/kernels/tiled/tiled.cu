@@ -10,7 +10,7 @@
 namespace softdtw {
 namespace {
 
-constexpr int kBackwardWarps = 4;
+constexpr int kFewestBackwardWarps = 3;  // of an Engine
 
 // Strips of two rows a lane are for few pairs, which leave a warp a quarter of a multiprocessor to itself.
 template <class S>
@@ -45,11 +45,11 @@ __global__ void __launch_bounds__(kWarp* kForwardWarps<S>, Engine::kIsAhead ? 3 
 }
 
 template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks) tiled_backward(
+__global__ void __launch_bounds__(kWarp* Engine::kBackwardWarps, Engine::kBackwardBlocks) tiled_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
     typename Engine::Upwards flows, Tickets tickets, int64_t groups) {
-  __shared__ Progress words[kBackwardWarps];
+  __shared__ Progress words[Engine::kBackwardWarps];
   const int warp = threadIdx.y;
   if (threadIdx.x == 0) words[warp] = 0;
   const auto [pair, group] = take_turn(tickets, problem.batch);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
     return;
   }
   // Groups and warps count from the pair's last strip.
-  const int strip = strips_of<S>(extent) - 1 - (group * kBackwardWarps + warp);
+  const int strip = strips_of<S>(extent) - 1 - (group * Engine::kBackwardWarps + warp);
   if (strip < 0) return;
 
   Progress* const pair_words = tickets.words + pair * groups;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, Engine::kBackwardBlocks
   job.own_word = &words[warp];
   if (group + warp > 0)
     job.producer = warp > 0 ? Neighbour{&words[warp - 1], nullptr} : Neighbour{nullptr, pair_words + group - 1};
-  if (warp == kBackwardWarps - 1) job.far_word = pair_words + group;
+  if (warp == Engine::kBackwardWarps - 1) job.far_word = pair_words + group;
   Engine::backward(problem, gradient, extent, job, saved, flows);
 }
 
@@ -108,7 +108,7 @@ cudaError_t backward(
     using S = decltype(shape);
     const Sizes<S> sizes(problem);
     const auto parts = scratch.parts(
-        ticket_bytes<S>(problem, kBackwardWarps), table_scalars(problem) * sizeof(T),
+        ticket_bytes<S>(problem, kFewestBackwardWarps), table_scalars(problem) * sizeof(T),
         Flows<S>::scalars(problem.batch, sizes, problem.dim) * sizeof(T));
     const Saved<S> kept = saved_at<S>(problem, saved);
     const Flows<S> flows(parts[2], problem.batch, sizes);
@@ -122,10 +122,10 @@ cudaError_t backward(
             return cudaErrorInvalidValue;
           else
             return launch(
-                tiled_backward<Engine>, blocks, kBackwardWarps, Engine::kBackwardBytes, stream, problem, target, kept,
-                flows, tickets, groups);
+                tiled_backward<Engine>, blocks, Engine::kBackwardWarps, Engine::kBackwardBytes, stream, problem, target,
+                kept, flows, tickets, groups);
         };
-        return with_tickets<S>(problem, parts[0], kBackwardWarps, stream, run);
+        return with_tickets<S>(problem, parts[0], Engine::kBackwardWarps, stream, run);
       });
     });
   });

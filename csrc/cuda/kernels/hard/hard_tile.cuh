@@ -4,7 +4,7 @@
 // is the cell's entry.
 #pragma once
 
-#include "tile.cuh"
+#include "cuda/costs/tile.cuh"
 
 namespace softdtw {
 

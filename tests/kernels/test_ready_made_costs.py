@@ -1,0 +1,114 @@
+"""Ready-made costs on CUDA, which kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and whose
+gradients go back through it: sizes at which no group, stage or strip is full, layouts of every kind, lengths, bands, penalties, and
+costs so far apart that backward leaves stages out.
+"""
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from cases import GPU, OF_GPU, KernelCase, assert_values_close, numpy64
+from conftest import force_rows
+
+from torchsoftdtw import soft_dtw_from_cost
+
+SIZES = [(1, 1), (1, 40), (40, 1), (5, 8), (64, 64), (65, 31), (64, 100), (70, 63), (130, 97), (33, 300), (200, 132)]
+KERNELS = [(name, rows) for name in ("stencil", "tiled") for rows in (2, 4)]
+LAYOUTS = {
+    "dense": lambda costs: costs.contiguous(),
+    "columns_first": lambda costs: costs.transpose(1, 2).contiguous().transpose(1, 2),
+    "wider_rows": lambda costs: torch.nn.functional.pad(costs, (0, 3), value=torch.nan)[:, :, : costs.shape[2]],
+    "off_by_one": lambda costs: torch.nn.functional.pad(costs, (1, 3), value=torch.nan)[:, :, 1 : 1 + costs.shape[2]],
+    "batch_last": lambda costs: costs.permute(1, 2, 0).contiguous().permute(2, 0, 1),
+}
+OPTIONS = {
+    "plain": {},
+    "lengths": {"x_lengths": [130, 1, 64], "y_lengths": [5, 97, 37]},
+    "band": {"bandwidth": 9},
+    "bands": {"bandwidth": [0, 3, 80]},
+    "penalty": {"warp_penalty": 0.7},
+}
+
+
+@pytest.fixture(params=KERNELS, ids=lambda case: f"{case[0]}-{case[1]}")
+def kernel(request, monkeypatch):
+    return force_rows(monkeypatch, KernelCase(GPU, *request.param)).name
+
+
+def costs_of(batch, n, m, seed=1, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    return (3 * torch.rand(batch, n, m, generator=generator)).to(dtype)
+
+
+def check(kernel, costs, gamma, padding=None, **options):
+    """Against the oracle, pair by pair; what lies beyond lengths is `padding`, and gets a gradient of 0."""
+    weights = torch.arange(1, len(costs) + 1, dtype=torch.float32)
+    given = costs.to(GPU).detach().requires_grad_()
+    value = soft_dtw_from_cost(given, gamma, kernel=kernel, **options)
+    (gradient,) = torch.autograd.grad(value, given, weights.to(GPU))
+    value, gradient = numpy64(value), numpy64(gradient)
+    for b, table in enumerate(numpy64(costs)):
+        n, m = (options[key][b] if key in options else size for key, size in zip(("x_lengths", "y_lengths"), table.shape))
+        band = options.get("bandwidth")
+        expected, alignment = oracle.value_and_alignment(
+            np.where(np.isinf(table), 1e300, table)[:n, :m], gamma, band[b] if isinstance(band, list) else band, options.get("warp_penalty", 0.0)
+        )
+        assert_values_close(value[b], expected, torch.float32, gamma)
+        assert np.abs(gradient[b, :n, :m] - (b + 1) * alignment).max() <= 1e-4 * (b + 1)
+        outside = gradient[b].copy()
+        outside[:n, :m] = 0
+        assert (outside == 0).all()
+
+
+@OF_GPU
+@pytest.mark.parametrize(("n", "m"), SIZES)
+def test_sizes(kernel, n, m):
+    check(kernel, costs_of(2, n, m), 0.5)
+
+
+@OF_GPU
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(70, 64), (66, 45)])
+def test_layouts(kernel, layout, size):
+    check(kernel, LAYOUTS[layout](costs_of(3, *size)), 0.5)
+
+
+@OF_GPU
+@pytest.mark.parametrize("options", OPTIONS)
+def test_options(kernel, options):
+    costs = costs_of(3, 130, 97)
+    for b, (n, m) in enumerate(zip(*OPTIONS["lengths"].values(), strict=True)):
+        if options == "lengths":
+            costs[b, n:], costs[b, :, m:] = torch.nan, torch.nan
+    check(kernel, costs, 0.5, **OPTIONS[options])
+
+
+@OF_GPU
+@pytest.mark.parametrize("gamma", [0.01, 1.0])
+def test_stages_in_which_nothing_flows_are_written_too(kernel, gamma):
+    """More than 32 chunks of a strip: those far from the diagonal are left out in backward."""
+    n, m = 200, 420
+    ahead = np.abs(np.arange(m) / m - np.arange(n)[:, None] / n)
+    costs = costs_of(2, n, m) + torch.from_numpy(300 * ahead).float()
+    check(kernel, costs, gamma)
+
+
+@OF_GPU
+@pytest.mark.parametrize("large", [1e5, 1e20, np.inf])
+def test_large_costs_beside_small_ones(kernel, large):
+    costs = costs_of(2, 90, 100)
+    costs[:, 10:80, :5] = large
+    costs[:, 20, 30:] = large
+    check(kernel, costs, 0.1)
+
+
+@OF_GPU
+def test_a_pair_without_a_value_has_no_gradient(kernel):
+    costs = costs_of(3, 70, 50)
+    costs[1, 40, 30] = torch.nan
+    given = costs.to(GPU).requires_grad_()
+    value = soft_dtw_from_cost(given, 1.0, kernel=kernel)
+    (gradient,) = torch.autograd.grad(value.sum(), given)
+    assert torch.isnan(value).tolist() == [False, True, False]
+    assert torch.isnan(gradient).flatten(1).all(1).tolist() == [False, True, False]
+    assert torch.isfinite(gradient[[0, 2]]).all()
