@@ -61,7 +61,7 @@ def measure(shape, kind, gamma, percent, kernel, options, device):
     row = dict(zip(SAME, (*shape, options.dtype, kind, gamma, percent, kernel), strict=True))
     row["cells"] = batch * common.cells_in_band(length, length, bandwidth)
     # Of paths that cost the same, hard DTW's gradient follows one, and rounding says which.
-    row |= reference.largest_errors(function, exact, x, y, gamma or min(data_kinds.GAMMAS), gradients=gamma > 0)
+    row |= reference.largest_errors(function, exact, (x, y), gamma or min(data_kinds.GAMMAS), gradients=gamma > 0)
     row["agrees"] = row["value_error"] <= VALUE_ERROR and row.get("gradient_error", 0) <= GRADIENT_ERROR
     if row["agrees"]:
         with torch.no_grad():

@@ -50,7 +50,8 @@ OPTION_SHAPES = (
     *("256x200x3", "64x1024x8", "32x512x64"),
 )
 OPTION_JOBS = tuple(f"{shape}{option}" for shape in OPTION_SHAPES for option in OPTIONS)
-COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber")
+COST_JOBS = tuple(f"{shape}/matrix" for shape in ("2048x512x1", "128x1024x1", "16x2048x1"))  # ready-made costs
+COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber", selection.MATRIX)
 LONG_CELLS = 1 << 36  # from which three calls are enough
 CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
 VALUE_ERROR, GRADIENT_ERROR = 1e-5, 1e-3  # that a row may have,
@@ -133,20 +134,29 @@ def series_of(job, device):
     return x.repeat_interleave(job.batch, 0), x.repeat(job.batch, 1, 1), x
 
 
-def errors(job, function, x, y):
+def call_of(job, x, y):
+    """What the job calls, function(*inputs, kernel="auto"), and its inputs: x and y, or ready-made costs."""
+    if job.cost != selection.MATRIX:
+        return lambda x, y, **options: torchsoftdtw.soft_dtw(x, y, job.gamma, **job.options, **options), (x, y)
+    options = {"bandwidth": job.bandwidth, "warp_penalty": job.penalty}
+    costs = torch.cdist(x.double(), y.double()).square().to(x)
+    return lambda costs, **kernel: torchsoftdtw.soft_dtw_from_cost(costs, job.gamma, **options, **kernel), (costs,)
+
+
+def errors(job, function, inputs):
     """What a row says of its error, against the plainest kernel in float64. AssertionError where one is too large."""
-    plain = "diagonal" if x.is_cuda else "cpu"
+    plain = "diagonal" if inputs[0].is_cuda else "cpu"
     length = min(job.length, CHECKED_LENGTH)
 
-    def exact(x, y):
-        kernel = "auto" if job.is_hard else plain
-        return torchsoftdtw.soft_dtw(x, y, job.gamma, kernel=kernel, **job.options)
+    def exact(*inputs):
+        return function(*inputs, kernel="auto" if job.is_hard else plain)
 
     found = {"checked_length": length}
     # Of paths that cost the same, hard DTW's gradient follows one, and rounding says which.
     gradients = job.backward and not job.is_hard
     unit = job.gamma or min(data_kinds.GAMMAS)
-    found |= reference.largest_errors(function, exact, x[:, :length], y[:, :length], unit, gradients)
+    cut = (slice(None), slice(length)) if len(inputs) == 2 else (slice(None), slice(length), slice(length))
+    found |= reference.largest_errors(function, exact, [z[cut] for z in inputs], unit, gradients)
     assert_small(job.text, found, length)
     return found
 
@@ -174,12 +184,11 @@ def measure(job, options, device):
     if job.cells >= LONG_CELLS:
         timing = {"device": device, "warmup": 1, "repeats": 3}
 
-    def soft_dtw(x, y):
-        return torchsoftdtw.soft_dtw(x, y, job.gamma, **job.options)
+    soft_dtw, inputs = call_of(job, x, y)
 
     def forward():
         with torch.no_grad():
-            return soft_dtw(x, y)
+            return soft_dtw(*inputs)
 
     def timed(run):
         return common.time_calls(run, **timing)._asdict()
@@ -197,13 +206,13 @@ def measure(job, options, device):
     row = {"job": job.text, **job._asdict(), "cells": job.cells, **plan._asdict()}
     row |= {f"forward_{name}": choice for name, choice in of_values._asdict().items()}
     del row["text"]
-    row |= errors(job, soft_dtw, x, y)
-    values, gradients = (x.element_size(), job.count), (x.element_size(), x.numel() + y.numel())
+    row |= errors(job, soft_dtw, inputs)
+    values, gradients = (x.element_size(), job.count), (x.element_size(), sum(z.numel() for z in inputs))
     row["forward"] = timed(forward)
     row["forward_peak_bytes"], row["forward_bytes_per_cell"] = memory(forward, [values], job.cells, device)
     row["forward_graph"] = timed_in_graph(forward)
     if job.backward:
-        both = common.with_gradients(soft_dtw, x.requires_grad_(), y.requires_grad_())
+        both = common.with_gradients(soft_dtw, *(z.requires_grad_() for z in inputs))
         row["forward_backward"] = timed(both)
         row["peak_bytes"], row["bytes_per_cell"] = memory(both, [values, gradients], job.cells, device)
         row["forward_backward_graph"] = timed_in_graph(both)
@@ -275,7 +284,7 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     device = common.resolve_device(options.device)
-    jobs = options.jobs or [parse_job(text) for text in (OPTION_JOBS if options.options else JOBS)]
+    jobs = options.jobs or [parse_job(text) for text in (OPTION_JOBS + COST_JOBS if options.options else JOBS)]
     if options.long:
         jobs += [parse_job(text) for text in LONG_JOBS]
     rows = []

@@ -100,7 +100,7 @@ def measure(case, device, timing):
     def exact(x, y):
         return torchsoftdtw.soft_dtw(x, y, GAMMA, bandwidth=case.bandwidth, kernel=plain)
 
-    found = reference.largest_errors(checked, exact, x, y, GAMMA, gradients=True)
+    found = reference.largest_errors(checked, exact, (x, y), GAMMA, gradients=True)
     bench_shapes.assert_small(str(case), found, case.length)
 
     leaves = [leaf.requires_grad_() for leaf in leaves]

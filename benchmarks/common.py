@@ -199,12 +199,12 @@ def peak_bytes(function, device):
     return torch.cuda.max_memory_allocated(device) - held + max(foreign, 0)
 
 
-def with_gradients(function, x, y):
-    """A call that runs function(x, y) and the gradients of its sum to x and y: it returns values, dx, dy."""
+def with_gradients(function, *inputs):
+    """A call that runs function(*inputs) and the gradients of its sum to each of them: it returns values and these."""
 
     def run():
-        value = function(x, y)
-        return value, *torch.autograd.grad(value.sum(), (x, y))
+        value = function(*inputs)
+        return value, *torch.autograd.grad(value.sum(), inputs)
 
     return run
 

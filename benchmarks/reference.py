@@ -85,28 +85,28 @@ def assert_close(name, got, expected, x, y, gamma):
             raise AssertionError(f"{name}: {what} is off by {error:.3g}, more than {allowed:.3g}")
 
 
-def largest_errors(function, exact, x, y, unit, gradients):
+def largest_errors(function, exact, inputs, unit, gradients):
     """Against `exact` (a kernel of this package) in float64, by the names of a record: how many pairs were compared, the
     error of values relative to the larger of |value| and `unit`, and that of gradients relative to a pair's largest entry.
 
-    The whole batch runs, and pairs from all over it are compared.
+    `inputs`: x and y, or costs (B, N, M) alone. The whole batch runs, and pairs from all over it are compared.
     """
-    count, cells = len(x), x.shape[1] * y.shape[1]
-    some = torch.linspace(0, count - 1, min(count, max(1, KERNEL_CELLS // cells)), device=x.device).long()
+    count, cells = len(inputs[0]), inputs[0].shape[1] * (inputs[1].shape[1] if len(inputs) > 1 else inputs[0].shape[2])
+    some = torch.linspace(0, count - 1, min(count, max(1, KERNEL_CELLS // cells)), device=inputs[0].device).long()
 
-    def results(function, x, y):
+    def results(function, inputs):
         if not gradients:
             with torch.no_grad():
-                return (function(x, y),)
-        return common.with_gradients(function, x.clone().requires_grad_(), y.clone().requires_grad_())()
+                return (function(*inputs),)
+        return common.with_gradients(function, *(z.clone().requires_grad_() for z in inputs))()
 
-    x, y = x.contiguous(), y.contiguous()
-    got = [result[some].double() for result in results(function, x, y)]
-    want = results(exact, x[some].double(), y[some].double())
+    inputs = [z.contiguous() for z in inputs]
+    got = [result[some].double() for result in results(function, inputs)]
+    want = results(exact, [z[some].double() for z in inputs])
     values = [got[0]]
     if gradients:  # without them it may be another kernel's
         with torch.no_grad():
-            values.append(function(x, y)[some].double())
+            values.append(function(*inputs)[some].double())
     off = (torch.stack(values) - want[0]).abs() / want[0].abs().clamp(min=unit)
     found = {"checked_pairs": len(some), "value_error": off.max().item()}
     if gradients:

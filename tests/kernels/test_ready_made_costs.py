@@ -1,4 +1,4 @@
-"""Ready-made costs on CUDA, which kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and whose
+"""Ready-made costs, which CUDA kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and whose
 gradients go back through it: sizes at which no group, stage or strip is full, layouts of every kind, lengths, bands, penalties, and
 costs so far apart that backward leaves stages out.
 """
@@ -7,13 +7,11 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import GPU, OF_GPU, KernelCase, assert_values_close, numpy64
-from conftest import force_rows
+from cases import assert_values_close, numpy64
 
 from torchsoftdtw import soft_dtw_from_cost
 
 SIZES = [(1, 1), (1, 40), (40, 1), (5, 8), (64, 64), (65, 31), (64, 100), (70, 63), (130, 97), (33, 300), (200, 132)]
-KERNELS = [(name, rows) for name in ("stencil", "tiled") for rows in (2, 4)]
 LAYOUTS = {
     "dense": lambda costs: costs.contiguous(),
     "columns_first": lambda costs: costs.transpose(1, 2).contiguous().transpose(1, 2),
@@ -30,22 +28,17 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(params=KERNELS, ids=lambda case: f"{case[0]}-{case[1]}")
-def kernel(request, monkeypatch):
-    return force_rows(monkeypatch, KernelCase(GPU, *request.param)).name
-
-
 def costs_of(batch, n, m, seed=1, dtype=torch.float32):
     generator = torch.Generator().manual_seed(seed)
     return (3 * torch.rand(batch, n, m, generator=generator)).to(dtype)
 
 
-def check(kernel, costs, gamma, padding=None, **options):
+def check(template, costs, gamma, padding=None, **options):
     """Against the oracle, pair by pair; what lies beyond lengths is `padding`, and gets a gradient of 0."""
     weights = torch.arange(1, len(costs) + 1, dtype=torch.float32)
-    given = costs.to(GPU).detach().requires_grad_()
-    value = soft_dtw_from_cost(given, gamma, kernel=kernel, **options)
-    (gradient,) = torch.autograd.grad(value, given, weights.to(GPU))
+    given = costs.to(template.device).detach().requires_grad_()
+    value = soft_dtw_from_cost(given, gamma, kernel=template.name, **options)
+    (gradient,) = torch.autograd.grad(value, given, weights.to(template.device))
     value, gradient = numpy64(value), numpy64(gradient)
     for b, table in enumerate(numpy64(costs)):
         n, m = (options[key][b] if key in options else size for key, size in zip(("x_lengths", "y_lengths"), table.shape))
@@ -60,54 +53,48 @@ def check(kernel, costs, gamma, padding=None, **options):
         assert (outside == 0).all()
 
 
-@OF_GPU
 @pytest.mark.parametrize(("n", "m"), SIZES)
-def test_sizes(kernel, n, m):
-    check(kernel, costs_of(2, n, m), 0.5)
+def test_sizes(template, n, m):
+    check(template, costs_of(2, n, m), 0.5)
 
 
-@OF_GPU
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [(70, 64), (66, 45)])
-def test_layouts(kernel, layout, size):
-    check(kernel, LAYOUTS[layout](costs_of(3, *size)), 0.5)
+def test_layouts(template, layout, size):
+    check(template, LAYOUTS[layout](costs_of(3, *size)), 0.5)
 
 
-@OF_GPU
 @pytest.mark.parametrize("options", OPTIONS)
-def test_options(kernel, options):
+def test_options(template, options):
     costs = costs_of(3, 130, 97)
     for b, (n, m) in enumerate(zip(*OPTIONS["lengths"].values(), strict=True)):
         if options == "lengths":
             costs[b, n:], costs[b, :, m:] = torch.nan, torch.nan
-    check(kernel, costs, 0.5, **OPTIONS[options])
+    check(template, costs, 0.5, **OPTIONS[options])
 
 
-@OF_GPU
 @pytest.mark.parametrize("gamma", [0.01, 1.0])
-def test_stages_in_which_nothing_flows_are_written_too(kernel, gamma):
+def test_stages_in_which_nothing_flows_are_written_too(template, gamma):
     """More than 32 chunks of a strip: those far from the diagonal are left out in backward."""
     n, m = 200, 420
     ahead = np.abs(np.arange(m) / m - np.arange(n)[:, None] / n)
     costs = costs_of(2, n, m) + torch.from_numpy(300 * ahead).float()
-    check(kernel, costs, gamma)
+    check(template, costs, gamma)
 
 
-@OF_GPU
 @pytest.mark.parametrize("large", [1e5, 1e20, np.inf])
-def test_large_costs_beside_small_ones(kernel, large):
+def test_large_costs_beside_small_ones(template, large):
     costs = costs_of(2, 90, 100)
     costs[:, 10:80, :5] = large
     costs[:, 20, 30:] = large
-    check(kernel, costs, 0.1)
+    check(template, costs, 0.1)
 
 
-@OF_GPU
-def test_a_pair_without_a_value_has_no_gradient(kernel):
+def test_a_pair_without_a_value_has_no_gradient(template):
     costs = costs_of(3, 70, 50)
     costs[1, 40, 30] = torch.nan
-    given = costs.to(GPU).requires_grad_()
-    value = soft_dtw_from_cost(given, 1.0, kernel=kernel)
+    given = costs.to(template.device).requires_grad_()
+    value = soft_dtw_from_cost(given, 1.0, kernel=template.name)
     (gradient,) = torch.autograd.grad(value.sum(), given)
     assert torch.isnan(value).tolist() == [False, True, False]
     assert torch.isnan(gradient).flatten(1).all(1).tolist() == [False, True, False]

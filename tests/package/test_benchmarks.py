@@ -50,16 +50,16 @@ def test_shapes_name_their_data(record_of):
 
 
 def test_shapes_name_their_options(record_of):
-    jobs = ["2x20x1/band=10", "2x20x2/penalty=0.5/cityblock", "2x20x1/hard", "2x20x1/hard/band=5"]
+    jobs = ["2x20x1/band=10", "2x20x2/penalty=0.5/cityblock", "2x20x1/hard", "2x20x1/hard/band=5", "2x20x2/matrix"]
     rows = record_of(bench_shapes, "--repeats", "1", "--jobs", *jobs)["rows"]
-    assert [row["cells"] for row in rows] == [2 * (20 + 2 * 19 + 2 * 18), 800, 800, 2 * (20 + 2 * 19)]
-    assert [row["cost"] for row in rows] == ["sqeuclidean", "cityblock", "sqeuclidean", "sqeuclidean"]
-    assert [row["penalty"] for row in rows] == [0, 0.5, 0, 0]
-    assert [row["kernel"] for row in rows] == ["cpu", "cpu", "dtw", "dtw"]
+    assert [row["cells"] for row in rows] == [2 * (20 + 2 * 19 + 2 * 18), 800, 800, 2 * (20 + 2 * 19), 800]
+    assert [row["cost"] for row in rows] == ["sqeuclidean", "cityblock", "sqeuclidean", "sqeuclidean", "matrix"]
+    assert [row["penalty"] for row in rows] == [0, 0.5, 0, 0, 0]
+    assert [row["kernel"] for row in rows] == ["cpu", "cpu", "dtw", "dtw", "cpu"]
 
 
 def test_every_shape_that_is_measured_by_default_is_understood():
-    texts = bench_shapes.JOBS + bench_shapes.LONG_JOBS + bench_shapes.OPTION_JOBS[1:]
+    texts = bench_shapes.JOBS + bench_shapes.LONG_JOBS + bench_shapes.OPTION_JOBS[1:] + bench_shapes.COST_JOBS
     jobs = [bench_shapes.parse_job(text) for text in texts if text not in bench_shapes.OPTION_SHAPES]
     assert len({job._replace(text="") for job in jobs}) == len(jobs)
 

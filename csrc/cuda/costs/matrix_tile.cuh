@@ -2,8 +2,10 @@
 // time, and reads along its skewed lanes. A lane that read its own cells of the matrix would meet another line with each.
 //
 // A window of shared memory holds a strip's rows and so many columns: those that the lanes meet in a chunk, or in a stage, and those
-// that are on their way. Columns count from the strip's first one, and stand in it modulo its width. Columns that the pair does not
-// have are never read: cells there hold numbers of other columns, or 0, on which no result depends.
+// that are on their way. Lanes are each a column behind the one above, so each eight of them have their columns 8 further left than the
+// eight above, and the window stands askew as the lanes do: 8 q columns to the left for the lanes from 8 q on. So columns are counted
+// here: from the strip's first one, and 8 q more. They stand in the window modulo its width. Those that the pair does not have are never
+// read: their cells hold numbers of other columns, or 0, on which no result depends.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -17,17 +19,19 @@ class MatrixWindow {
  protected:
   using T = typename S::Scalar;
   static constexpr int kAtOnce = 4;  // columns that are 16 bytes
-  static_assert(sizeof(T) == 4);
+  static constexpr int kGroup = 8, kGroups = kWarp / kGroup, kGroupRows = kGroup * S::kRows;
+  static_assert(sizeof(T) == 4 && kColumns_ % kGroup == 0);
 
  public:
   static constexpr int kColumns = kColumns_, kStripRows = S::kStripRows;
+  // Groups of lanes are in banks of their own.
   struct alignas(16) Memory {
-    T cells[kStripRows][kColumns];
+    T cells[kStripRows * kColumns + kGroups * kGroup];
   };
 
-  __device__ __forceinline__ MatrixWindow(
-      Memory& memory_, const View<const T>& matrix_, bool reads_fours_, const Extent& extent, const Strip<S>& strip)
-      : memory(memory_),
+  __device__ __forceinline__
+  MatrixWindow(Memory& memory, const View<const T>& matrix_, bool reads_fours_, const Extent& extent, const Strip<S>& strip)
+      : cells(memory.cells),
         matrix(matrix_),
         reads_fours(reads_fours_),
         first_row(strip.first_row),
@@ -36,7 +40,7 @@ class MatrixWindow {
         end_column(extent.m) {}
 
  protected:
-  Memory& memory;
+  T* const cells;
   const View<const T> matrix;
   const bool reads_fours;  // whether four columns can be copied at once
   const int first_row, first_column, last_row, end_column;
@@ -45,44 +49,70 @@ class MatrixWindow {
   __device__ __forceinline__ static int slot(int column) {
     return static_cast<unsigned>(column + kColumns) % static_cast<unsigned>(kColumns);
   }
-  // The lane's cells from `start` on, a slot.
-  __device__ __forceinline__ T& cell(int start, int k, int t) {
-    constexpr bool kIsPower = (kColumns & (kColumns - 1)) == 0;
-    const int at = start + t, column = kIsPower ? at & (kColumns - 1) : at < kColumns ? at : at - kColumns;
-    return memory.cells[threadIdx.x * S::kRows + k][column];
+  // Calls f(row, group of its lane, column, its place in the window) for so many columns, kPiece at a time, by the whole warp.
+  template <int kCount, int kPiece, class F>
+  __device__ __forceinline__ static void for_each_piece(int from, F&& f) {
+    constexpr int kPieces = kCount / kPiece, kRowsAtOnce = kWarp / kPieces;
+    static_assert(kWarp % kPieces == 0 && kGroupRows % kRowsAtOnce == 0);
+    const int own = static_cast<int>(threadIdx.x) % kPieces * kPiece, row = static_cast<int>(threadIdx.x) / kPieces;
+    const int place = row * kColumns + slot(from + own / kGroup * kGroup) + own % kGroup;
+#pragma unroll(kPiece == 1 ? 1 : kStripRows / kRowsAtOnce)
+    for (int i = 0; i < kStripRows; i += kRowsAtOnce) {
+      const int group = i / kGroupRows;
+      f(row + i, group, from + own, place + i * kColumns + group * kGroup);
+    }
+  }
+  // Starts copies of so many columns. Of those left of the strip's first one: 0.
+  template <int kCount>
+  __device__ __forceinline__ void fetch_columns(int from) {
+    const T* const first = matrix.data + first_column * matrix.column_stride;
+    const bool is_inside = from >= (kGroups - 1) * kGroup && first_column + from + kCount <= end_column &&
+                           first_row + kStripRows - 1 <= last_row;
+    const auto copy = [&](int row, int column, int place) {
+      if (column < 0)
+        cells[place] = 0;
+      else if (first_column + column < end_column)
+        __pipeline_memcpy_async(
+            &cells[place], first + min(first_row + row, last_row) * matrix.row_stride + column * matrix.column_stride,
+            sizeof(T));
+    };
+    if (reads_fours && is_inside)
+      for_each_piece<kCount, kAtOnce>(from, [&](int row, int group, int column, int place) {
+        __pipeline_memcpy_async(&cells[place], first + (first_row + row) * matrix.row_stride + column - group * kGroup, 16);
+      });
+    else if (reads_fours)
+      for_each_piece<kCount, kAtOnce>(from, [&](int row, int group, int column, int place) {
+        const int own = column - group * kGroup;
+        if (own >= 0 && first_column + own + kAtOnce <= end_column)
+          __pipeline_memcpy_async(&cells[place], first + min(first_row + row, last_row) * matrix.row_stride + own, 16);
+        else
+#pragma unroll 1
+          for (int i = 0; i < kAtOnce; ++i) copy(row, own + i, place + i);
+      });
+    else
+      for_each_piece<kCount, 1>(
+          from, [&](int row, int group, int column, int place) { copy(row, column - group * kGroup, place); });
+    __pipeline_commit();
   }
   __device__ __forceinline__ void clear() {
 #pragma unroll 4
-    for (int i = threadIdx.x; i < kStripRows * kColumns / kAtOnce; i += kWarp)
-      reinterpret_cast<float4*>(memory.cells)[i] = make_float4(0, 0, 0, 0);
+    for (int i = threadIdx.x * kAtOnce; i < static_cast<int>(sizeof(Memory) / sizeof(T)); i += kWarp * kAtOnce)
+      *reinterpret_cast<float4*>(cells + i) = make_float4(0, 0, 0, 0);
     __syncwarp();
   }
-  // Calls f(row, column in a group) for a group of kCount columns, kPiece at a time, by the whole warp.
-  template <int kCount, int kPiece, class F>
-  __device__ __forceinline__ static void for_each_piece(F&& f) {
-    constexpr int kPieces = kCount / kPiece, kRowsAtOnce = kWarp / kPieces;
-    static_assert(kWarp % kPieces == 0);
-#pragma unroll(kPiece == 1 ? 1 : kStripRows / kRowsAtOnce)
-    for (int i = 0; i < kStripRows / kRowsAtOnce; ++i)
-      f(i * kRowsAtOnce + static_cast<int>(threadIdx.x) / kPieces, static_cast<int>(threadIdx.x) % kPieces * kPiece);
+
+  // The cells of a lane in a chunk.
+  struct Chunk {
+    int upto;       // as many steps are before the window's end
+    int near, far;  // where step 0 is, and where it would be if the window began there
+  };
+  __device__ __forceinline__ Chunk chunk_of(const Place<S>& place) const {
+    const int lane = threadIdx.x, start = slot(place.column - first_column + lane / kGroup * kGroup);
+    const int line = lane * S::kRows * kColumns + lane / kGroup * kGroup + start;
+    return {kColumns - start, line, line - kColumns};
   }
-  // Starts copies of so many columns, which do not go round the window's end. Of those left of the strip's first one: 0.
-  template <int kCount>
-  __device__ __forceinline__ void fetch_columns(int from) {
-    const int to = slot(from), column = first_column + from;
-    const auto line = [&](int row) { return matrix.data + min(first_row + row, last_row) * matrix.row_stride; };
-    if (from < 0) {
-      for_each_piece<kCount, 1>([&](int row, int i) { memory.cells[row][to + i] = 0; });
-    } else if (reads_fours && column + kCount <= end_column) {
-      for_each_piece<kCount, kAtOnce>(
-          [&](int row, int i) { __pipeline_memcpy_async(&memory.cells[row][to + i], line(row) + column + i, 16); });
-    } else if (column < end_column) {
-      for_each_piece<kCount, 1>([&](int row, int i) {
-        if (column + i < end_column)
-          __pipeline_memcpy_async(&memory.cells[row][to + i], line(row) + (column + i) * matrix.column_stride, sizeof(T));
-      });
-    }
-    __pipeline_commit();
+  __device__ __forceinline__ T& cell(const Chunk& chunk, int k, int t) const {
+    return cells[(t < chunk.upto ? chunk.near : chunk.far) + k * kColumns + t];
   }
 };
 
@@ -94,7 +124,7 @@ class MatrixCosts : public MatrixWindow<S, kColumns> {
   T costs[S::kRows][S::kSteps];
 
  public:
-  static constexpr bool kUnivariate = false;
+  static constexpr bool kUnivariate = false, kIsMatrix = true;
   using typename Window::Memory;
   T reach = 0;  // no cost of the tile is larger
 
@@ -109,10 +139,10 @@ class MatrixCosts : public MatrixWindow<S, kColumns> {
   }
   // Of a chunk whose columns are there.
   __device__ __forceinline__ void read(const Place<S>& place) {
-    const int start = this->slot(place.column - this->first_column);
+    const auto chunk = this->chunk_of(place);
     reach = 0;
     for_each_cell<S>([&](int k, int t) {
-      costs[k][t] = this->cell(start, k, t);
+      costs[k][t] = this->cell(chunk, k, t);
       reach = DeviceMath<T>::max(reach, DeviceMath<T>::abs(costs[k][t]));
     });
   }
@@ -122,14 +152,10 @@ class MatrixCosts : public MatrixWindow<S, kColumns> {
 // For kernels that are compiled for a kind of tile.
 template <class S>
 struct MatrixTile {
-  static constexpr bool kUnivariate = false;
-  // Lanes meet kWarp - 1 columns beside those of a chunk, and the next chunk's are on their way.
-  static constexpr int kForwardColumns = (kWarp - 1 + 2 * S::kSteps + 7) / 8 * 8;
+  static constexpr bool kUnivariate = false, kIsMatrix = true;
+  // Eight lanes meet 15 columns in a chunk, and the next chunk's are on their way.
+  static constexpr int kForwardColumns = 3 * S::kSteps;
 };
-template <class Tile>
-constexpr bool kIsOfMatrix = false;
-template <class S>
-constexpr bool kIsOfMatrix<MatrixTile<S>> = true;
 
 // For a warp that goes over a strip chunk by chunk.
 template <class S>

@@ -142,12 +142,11 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   return bound;
 }
 
-// The cost of a cell in float64, for those whose rounding to float32 would move the alignment. Not inlined: few need it. x, y: series.
-template <typename T>
-__device__ __noinline__ double exact_cost(const Problem<T>& problem, int x, int y, int row, int column) {
-  return cost_of_vectors<DeviceMath<double>>(
-      problem, problem.x.View<const T>::pair(x), problem.y.View<const T>::pair(y), row, column);
-}
+// Whether a tile's costs are ready-made ones (matrix_tile.cuh): such tiles say so.
+template <class Tile, class = void>
+constexpr bool kIsOfMatrix = false;
+template <class Tile>
+constexpr bool kIsOfMatrix<Tile, std::enable_if_t<Tile::kIsMatrix>> = true;
 
 // One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
 template <int kCount, typename Value>
@@ -223,7 +222,10 @@ struct UnivariateTile {
   __device__ __forceinline__ T difference(int k, int t) const { return x[k] - y[t]; }
   __device__ __forceinline__ T slope(int k, int t) const { return difference(k, t); }
   __device__ __forceinline__ T cost(int k, int t) const { return difference(k, t) * difference(k, t); }
-  __device__ __forceinline__ double exact_cost(int k, int t) const { return exact_difference(k, t) * exact_difference(k, t); }
+  // In float64, for costs whose rounding to float32 would move the alignment.
+  __device__ __forceinline__ double exact_cost(int k, int t) const {
+    return exact_difference(k, t) * exact_difference(k, t);
+  }
   // For a t that is known at run time only.
   __device__ __forceinline__ T cost_any(int k, int t) const {
     const T difference = x[k] - pick(y, t);

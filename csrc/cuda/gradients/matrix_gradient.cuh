@@ -12,16 +12,15 @@ template <class S>
 constexpr int kStageColumns = S::kStage * S::kSteps;
 
 template <class S>
-class MatrixStages : public MatrixCosts<S, kWarp + kStageColumns<S>> {
-  using Base = MatrixCosts<S, kWarp + kStageColumns<S>>;
+class MatrixStages : public MatrixCosts<S, S::kSteps + kStageColumns<S>> {
+  using Base = MatrixCosts<S, S::kSteps + kStageColumns<S>>;
   using T = typename S::Scalar;
   static constexpr int kCount = kStageColumns<S>;
-  static_assert(kWarp % kCount == 0);
   const View<T> out;
   const bool writes_fours;
   const int end_of_strip;  // its columns
   const T scale;
-  int start = 0;  // of the lane's cells, a slot
+  typename Base::Chunk chunk = {};
 
  public:
   using typename Base::Memory;
@@ -37,9 +36,8 @@ class MatrixStages : public MatrixCosts<S, kWarp + kStageColumns<S>> {
                 {gradient.cost.data, gradient.cost.batch_stride, gradient.cost.row_stride, gradient.cost.column_stride})),
         end_of_strip(strip.end_column),
         scale(scale_) {
-#pragma unroll 1
-    for (int from = last_stage * kCount - kWarp; from <= last_stage * kCount; from += kCount)
-      this->template fetch_columns<kCount>(from);
+    this->template fetch_columns<S::kSteps>(last_stage * kCount - S::kSteps);
+    this->template fetch_columns<kCount>(last_stage * kCount);
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) { this->read(place); }
@@ -49,32 +47,36 @@ class MatrixStages : public MatrixCosts<S, kWarp + kStageColumns<S>> {
     __syncwarp();
   }
   // Before `put`.
-  __device__ __forceinline__ void stand(const Place<S>& place) { start = this->slot(place.column - this->first_column); }
-  __device__ __forceinline__ void put(int k, int t, T e) { this->cell(start, k, t) = e * scale; }
+  __device__ __forceinline__ void stand(const Place<S>& place) { chunk = this->chunk_of(place); }
+  __device__ __forceinline__ void put(int k, int t, T e) { this->cell(chunk, k, t) = e * scale; }
   // A chunk in which E is 0.
   __device__ __forceinline__ void leave_out(const Place<S>& place) {
     stand(place);
-    for_each_cell<S>([&](int k, int t) { this->cell(start, k, t) = 0; });
+    for_each_cell<S>([&](int k, int t) { this->cell(chunk, k, t) = 0; });
   }
   // When all chunks of a stage have their E.
   __device__ __forceinline__ void finish(int stage) {
     __syncwarp();
-    const int from = stage * kCount, slot = this->slot(from), column = this->first_column + from;
-    const int count = min(end_of_strip - column, kCount);
-    const auto line = [&](int row) { return out.data + (this->first_row + row) * out.row_stride; };
-    if (writes_fours && count == kCount)
-      this->template for_each_piece<kCount, 4>([&](int row, int i) {
-        if (this->first_row + row <= this->last_row)
-          *reinterpret_cast<float4*>(line(row) + column + i) =
-              *reinterpret_cast<const float4*>(&this->memory.cells[row][slot + i]);
+    const int from = stage * kCount, first = this->first_column, end = end_of_strip - first;
+    const auto store = [&](int row, int column, int place) {
+      if (column >= 0 && column < end && this->first_row + row <= this->last_row)
+        out.at(this->first_row + row, first + column) = this->cells[place];
+    };
+    if (writes_fours)
+      this->template for_each_piece<kCount, 4>(from, [&](int row, int group, int column, int place) {
+        const int own = column - group * Base::kGroup;
+        if (own >= 0 && own + 4 <= end && this->first_row + row <= this->last_row)
+          *reinterpret_cast<float4*>(&out.at(this->first_row + row, 0) + first + own) =
+              *reinterpret_cast<const float4*>(this->cells + place);
+        else
+#pragma unroll 1
+          for (int i = 0; i < 4; ++i) store(row, own + i, place + i);
       });
     else
-      this->template for_each_piece<kCount, 1>([&](int row, int i) {
-        if (this->first_row + row <= this->last_row && i < count)
-          line(row)[(column + i) * out.column_stride] = this->memory.cells[row][slot + i];
-      });
+      this->template for_each_piece<kCount, 1>(
+          from, [&](int row, int group, int column, int place) { store(row, column - group * Base::kGroup, place); });
     __syncwarp();
-    if (stage > 0) this->template fetch_columns<kCount>(from - kWarp - kCount);
+    if (stage > 0) this->template fetch_columns<kCount>(from - S::kSteps - kCount);
   }
 };
 

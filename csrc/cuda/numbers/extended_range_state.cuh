@@ -190,43 +190,44 @@ struct Width {
   }
 };
 
-// What the cells of a lane's tile cost, split, for the general sweep.
+// What the cells of a lane's tile cost, split, for the general sweep. Where they are that large, costs of vectors are computed in float64
+// beforehand, in a loop of few instructions.
 template <class S, class Own, class Tile>
 class GeneralCosts {
   using T = typename S::Scalar;
   using General = typename Recurrences<S>::General;
-  const Problem<T>& problem;
-  const int64_t pair;
+  static constexpr bool kHoldsExactCosts = sizeof(T) == 4 && !Tile::kUnivariate && !kIsOfMatrix<Tile>;
   const Tile& tile;
   const double scale;
-  const int row, column, last_row, last_column;
   const bool are_exact;
-
-  __device__ __forceinline__ double exact_cost(int k, int t) const {
-    if constexpr (Tile::kUnivariate)
-      return tile.exact_cost(k, t);
-    else
-      return softdtw::exact_cost(
-          problem, static_cast<int>(problem.x.of(pair)), static_cast<int>(problem.y.of(pair)), min(row + k, last_row),
-          min(max(column + t, 0), last_column));
-  }
+  double exact[kHoldsExactCosts ? S::kRows * S::kSteps : 1];
 
  public:
+  // `is_wanted`: a general sweep follows.
   __device__ __forceinline__ GeneralCosts(
-      const Problem<T>& problem_, const Extent& extent, int64_t pair_, const Place<S>& place, const Own& recurrences,
-      const Tile& tile_)
-      : problem(problem_),
-        pair(pair_),
-        tile(tile_),
+      const Problem<T>& problem, const Extent& extent, int64_t pair, const Place<S>& place, const Own& recurrences,
+      const Tile& tile_, bool is_wanted = true)
+      : tile(tile_),
         scale(recurrences.general.scale),
-        row(place.row),
-        column(place.column),
-        last_row(extent.n - 1),
-        last_column(extent.m - 1),
         // Ready-made costs are what they are.
-        are_exact(problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)) {}
+        are_exact(problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)) {
+    if constexpr (kHoldsExactCosts)
+      if (is_wanted && are_exact) {
+        const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+#pragma unroll 1
+        for (int i = 0; i < S::kRows * S::kSteps; ++i) {
+          const int row = min(place.row + i / S::kSteps, extent.n - 1);
+          const int column = min(max(place.column + i % S::kSteps, 0), extent.m - 1);
+          exact[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
+        }
+      }
+  }
   __device__ __forceinline__ Entry<T, double> operator()(int k, int t) const {
-    if (sizeof(T) == 4 && are_exact) return General::split(exact_cost(k, t), scale);
+    if constexpr (kHoldsExactCosts) {
+      if (are_exact) return General::split(exact[k * S::kSteps + t], scale);
+    } else if constexpr (sizeof(T) == 4 && Tile::kUnivariate) {
+      if (are_exact) return General::split(tile.exact_cost(k, t), scale);
+    }
     const auto cost = tile.cost(k, t);
     if constexpr (std::is_same_v<std::decay_t<decltype(cost)>, T>)
       return General::split(cost, scale);

@@ -14,8 +14,11 @@
 // with the stages in which its lanes are inside, so one side has the whole of most strips, and the cut is where the band crosses it.
 #pragma once
 
-#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/kernels/warp_specialised/options.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+#include "cuda/strips/async_prefetch.cuh"
+#include "cuda/strips/strip_job.cuh"
 
 namespace softdtw {
 

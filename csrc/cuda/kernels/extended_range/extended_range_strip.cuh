@@ -97,7 +97,7 @@ __device__ void extended_forward_strip(
     double last_m = NAN;
     T last_s = NAN;
     const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-        problem, extent, job.pair, place, recurrences, tile);
+        problem, extent, job.pair, place, recurrences, tile, !plain);
     const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
       if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral) {
         const auto cell = recurrence.cell(diag, up, left, general_costs(k, t));
@@ -250,7 +250,7 @@ __device__ void extended_backward_strip(
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
       const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-          problem, extent, job.pair, place, recurrences, tile);
+          problem, extent, job.pair, place, recurrences, tile, !plain);
       sweep_chunk(
           recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {

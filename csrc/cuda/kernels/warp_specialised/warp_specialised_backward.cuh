@@ -1,8 +1,11 @@
 // The team of a strip in backward (warp_specialised.cuh): two warps rebuild stages, ahead of the one that goes back over them.
 #pragma once
 
+#include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/hardware/pipeline.cuh"
-#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+#include "cuda/strips/async_prefetch.cuh"
+#include "cuda/strips/strip_job.cuh"
 #include "options.cuh"
 
 namespace softdtw {
