@@ -1,10 +1,10 @@
 // Ready-made costs of float32, which a strip's warp copies to shared memory as they lie in the matrix, whole groups of columns at a
 // time, and reads along its skewed lanes. A lane that read its own cells of the matrix would meet another line with each.
 //
-// A window of shared memory holds a strip's rows and so many columns: those that the lanes meet in a chunk, or in a stage, and those
+// A slab of shared memory holds a strip's rows and so many columns: those that the lanes meet in a chunk, or in a stage, and those
 // that are on their way. Lanes are each a column behind the one above, so each eight of them have their columns 8 further left than the
-// eight above, and the window stands askew as the lanes do: 8 q columns to the left for the lanes from 8 q on. So columns are counted
-// here: from the strip's first one, and 8 q more. They stand in the window modulo its width. Those that the pair does not have are never
+// eight above, and the slab stands askew as the lanes do: 8 q columns to the left for the lanes from 8 q on. So columns are counted
+// here: from the strip's first one, and 8 q more. They stand in the slab modulo its width. Those that the pair does not have are never
 // read: their cells hold numbers of other columns, or 0, on which no result depends.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace softdtw {
 
 template <class S, int kColumns_>
-class MatrixWindow {
+class MatrixSlab {
  protected:
   using T = typename S::Scalar;
   static constexpr int kAtOnce = 4;  // columns that are 16 bytes
@@ -30,7 +30,7 @@ class MatrixWindow {
   };
 
   __device__ __forceinline__
-  MatrixWindow(Memory& memory, const View<const T>& matrix_, bool reads_fours_, const Extent& extent, const Strip<S>& strip)
+  MatrixSlab(Memory& memory, const View<const T>& matrix_, bool reads_fours_, const Extent& extent, const Strip<S>& strip)
       : cells(memory.cells),
         matrix(matrix_),
         reads_fours(reads_fours_),
@@ -45,11 +45,11 @@ class MatrixWindow {
   const bool reads_fours;  // whether four columns can be copied at once
   const int first_row, first_column, last_row, end_column;
 
-  // Which of the window's columns one from -kColumns on is.
+  // Which of the slab's columns one from -kColumns on is.
   __device__ __forceinline__ static int slot(int column) {
     return static_cast<unsigned>(column + kColumns) % static_cast<unsigned>(kColumns);
   }
-  // Calls f(row, group of its lane, column, its place in the window) for so many columns, kPiece at a time, by the whole warp.
+  // Calls f(row, group of its lane, column, its place in the slab) for so many columns, kPiece at a time, by the whole warp.
   template <int kCount, int kPiece, class F>
   __device__ __forceinline__ static void for_each_piece(int from, F&& f) {
     constexpr int kPieces = kCount / kPiece, kRowsAtOnce = kWarp / kPieces;
@@ -103,8 +103,8 @@ class MatrixWindow {
 
   // The cells of a lane in a chunk.
   struct Chunk {
-    int upto;       // as many steps are before the window's end
-    int near, far;  // where step 0 is, and where it would be if the window began there
+    int upto;       // as many steps are before the slab's end
+    int near, far;  // where step 0 is, and where it would be if the slab began there
   };
   __device__ __forceinline__ Chunk chunk_of(const Place<S>& place) const {
     const int lane = threadIdx.x, start = slot(place.column - first_column + lane / kGroup * kGroup);
@@ -116,21 +116,21 @@ class MatrixWindow {
   }
 };
 
-// A lane's costs, read from a window.
+// A lane's costs, read from a slab.
 template <class S, int kColumns>
-class MatrixCosts : public MatrixWindow<S, kColumns> {
-  using Window = MatrixWindow<S, kColumns>;
+class MatrixCosts : public MatrixSlab<S, kColumns> {
+  using Slab = MatrixSlab<S, kColumns>;
   using T = typename S::Scalar;
   T costs[S::kRows][S::kSteps];
 
  public:
   static constexpr bool kUnivariate = false, kIsMatrix = true;
-  using typename Window::Memory;
+  using typename Slab::Memory;
   T reach = 0;  // no cost of the tile is larger
 
   __device__ __forceinline__
   MatrixCosts(Memory& memory, const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair)
-      : Window(memory, problem.cost_matrix.pair(pair), reads_fours_of(problem.cost_matrix), extent, strip) {
+      : Slab(memory, problem.cost_matrix.pair(pair), reads_fours_of(problem.cost_matrix), extent, strip) {
     this->clear();
   }
   __device__ __forceinline__ static bool reads_fours_of(const View<const T>& matrix) {

@@ -1,5 +1,5 @@
 // Ready-made costs of float32 in backward: of a strip's stages, from right to left, costs come in and their gradients go out through one
-// window of shared memory (matrix_tile.cuh). A cell holds its cost until its stage is rebuilt, and E from then on. When a stage is done,
+// slab of shared memory (matrix_tile.cuh). A cell holds its cost until its stage is rebuilt, and E from then on. When a stage is done,
 // so are its columns: other stages have had what the skew of the lanes leaves of them. They are written to memory as they lie there, and
 // the columns that the stage before it meets first come in their place.
 #pragma once

@@ -190,27 +190,36 @@ struct Width {
   }
 };
 
+// Costs of vectors in float64, of a lane's tile. An object of its own: a loop fills it, so it is in memory, and all that is in one object
+// with it or that it refers to would be, too.
+template <class S, class Tile>
+struct ExactCosts {
+  static constexpr bool kAreHeld = sizeof(typename S::Scalar) == 4 && !Tile::kUnivariate && !kIsOfMatrix<Tile>;
+  double cells[kAreHeld ? S::kRows * S::kSteps : 1];
+};
+
 // What the cells of a lane's tile cost, split, for the general sweep. Where they are that large, costs of vectors are computed in float64
 // beforehand, in a loop of few instructions.
 template <class S, class Own, class Tile>
 class GeneralCosts {
   using T = typename S::Scalar;
   using General = typename Recurrences<S>::General;
-  static constexpr bool kHoldsExactCosts = sizeof(T) == 4 && !Tile::kUnivariate && !kIsOfMatrix<Tile>;
+  static constexpr bool kHoldsExactCosts = ExactCosts<S, Tile>::kAreHeld;
   const Tile& tile;
   const double scale;
   const bool are_exact;
-  double exact[kHoldsExactCosts ? S::kRows * S::kSteps : 1];
+  const double* const exact;
 
  public:
   // `is_wanted`: a general sweep follows.
   __device__ __forceinline__ GeneralCosts(
       const Problem<T>& problem, const Extent& extent, int64_t pair, const Place<S>& place, const Own& recurrences,
-      const Tile& tile_, bool is_wanted = true)
+      const Tile& tile_, ExactCosts<S, Tile>& held, bool is_wanted = true)
       : tile(tile_),
         scale(recurrences.general.scale),
         // Ready-made costs are what they are.
-        are_exact(problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)) {
+        are_exact(!kIsOfMatrix<Tile> && problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)),
+        exact(held.cells) {
     if constexpr (kHoldsExactCosts)
       if (is_wanted && are_exact) {
         const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
@@ -218,7 +227,7 @@ class GeneralCosts {
         for (int i = 0; i < S::kRows * S::kSteps; ++i) {
           const int row = min(place.row + i / S::kSteps, extent.n - 1);
           const int column = min(max(place.column + i % S::kSteps, 0), extent.m - 1);
-          exact[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
+          held.cells[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
         }
       }
   }

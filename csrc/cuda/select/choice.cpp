@@ -128,9 +128,8 @@ int fastest_rows(Kernel kernel, const Call& call, const Device& device) {
   if (call.is_float64) return 2;
   if (kernel == Kernel::kStencil) {
     if (call.is_multivariate()) return rows_of_vectors(call, device);
-    if (call.cost == Cost::kMatrix) return call.n > kTwoRowsLongest && are_at_least(call.batch, kFewPairs, device) ? 4 : 2;
     // A tile of costs takes registers.
-    if (!call.keeps && call.cost != Cost::kSqEuclidean) return 2;
+    if (call.cost == Cost::kMatrix || (!call.keeps && call.cost != Cost::kSqEuclidean)) return 2;
     const bool at_once = strips_of(call.n, 2) <= kStencilWarps && !are_at_least(call.batch, kFewPairs, device);
     return at_once || call.n <= kTwoRowsLongest ? 2 : 4;
   }

@@ -23,10 +23,10 @@ struct LeftOverTile : DenseTile<S> {
 };
 
 // Of a warp's shared memory, where costs come ready-made.
-template <class S, class Tile, template <class> class Window>
-constexpr int bytes_of_window() {
+template <class S, class Tile, template <class> class Slab>
+constexpr int bytes_of_slab() {
   if constexpr (kIsOfMatrix<Tile>)
-    return sizeof(typename Window<S>::Memory);
+    return sizeof(typename Slab<S>::Memory);
   else
     return 0;
 }
@@ -43,17 +43,18 @@ struct ExtendedRange {
   static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || std::is_same_v<Tile, LeftOverTile<S>>;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr bool kIsOfMatrix = softdtw::kIsOfMatrix<Tile>;
+  static constexpr bool kIsForwardAhead = kIsAhead || (kIsOfMatrix && S::kRows == 2);
   static constexpr int kForwardBlocks = sizeof(T) == 4 ? 4 : 2,
                        kBackwardBlocks = sizeof(T) == 4 && !kIsAhead && !kIsOfMatrix ? 3 : 2;
-  // Of a block in backward, at most: a multiprocessor holds two blocks of three with their windows, but one of four.
+  // Of a block in backward, at most: a multiprocessor holds two blocks of three with their slabs, but one of four.
   static constexpr int kBackwardWarps = kIsOfMatrix ? 3 : 4;
   // Of a warp's shared memory.
-  static constexpr int kForwardBytes = bytes_of_window<S, Tile, MatrixAhead>(),
-                       kBackwardBytes = ExtendedStage<S>::kBytes + bytes_of_window<S, Tile, MatrixStages>();
+  static constexpr int kForwardBytes = bytes_of_slab<S, Tile, MatrixAhead>(),
+                       kBackwardBytes = ExtendedStage<S>::kBytes + bytes_of_slab<S, Tile, MatrixStages>();
 
   __device__ static void forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
-    extended_forward_strip<S, Tile, kIsAhead>(problem, extent, job, saved, value);
+    extended_forward_strip<S, Tile, kIsForwardAhead>(problem, extent, job, saved, value);
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,

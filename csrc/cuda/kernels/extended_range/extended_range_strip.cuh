@@ -96,8 +96,9 @@ __device__ void extended_forward_strip(
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
+    ExactCosts<S, decltype(tile)> exact_costs;
     const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-        problem, extent, job.pair, place, recurrences, tile, !plain);
+        problem, extent, job.pair, place, recurrences, tile, exact_costs, !plain);
     const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
       if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral) {
         const auto cell = recurrence.cell(diag, up, left, general_costs(k, t));
@@ -249,8 +250,9 @@ __device__ void extended_backward_strip(
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      ExactCosts<S, decltype(tile)> exact_costs;
       const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-          problem, extent, job.pair, place, recurrences, tile, !plain);
+          problem, extent, job.pair, place, recurrences, tile, exact_costs, !plain);
       sweep_chunk(
           recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {

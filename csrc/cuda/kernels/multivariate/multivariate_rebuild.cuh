@@ -218,7 +218,9 @@ __device__ void rebuild_strip(
       width.fits = false;
       tile.reach = tile.reach_of(cells);
       const Place<S> place(strip, extent, first_chunk + part, lane);
-      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(problem, extent, pair, place, recurrences, tile);
+      ExactCosts<S, decltype(tile)> exact_costs;
+      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
+          problem, extent, pair, place, recurrences, tile, exact_costs);
       sweep_general(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {

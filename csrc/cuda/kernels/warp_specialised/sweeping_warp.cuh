@@ -134,8 +134,9 @@ __device__ __forceinline__ void sweep_strip(
       const Place place(strip, extent, chunk, lane);
       if (!is_used) costs.use(place, chunk % S::kStage);
       const auto& tile = costs.tile(place);
+      ExactCosts<S, std::decay_t<decltype(tile)>> exact_costs;
       const GeneralCosts<S, typename Costs::OfStrip, std::decay_t<decltype(tile)>> general_costs(
-          problem, extent, pair, place, recurrences, tile);
+          problem, extent, pair, place, recurrences, tile, exact_costs);
       state.become(true);
       width.fits = false;
       const bool writes = has_group(chunk);

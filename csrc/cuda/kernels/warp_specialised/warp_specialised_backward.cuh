@@ -109,9 +109,9 @@ __device__ __forceinline__ void copy_columns(
 // afterwards, or less than 0.
 template <class S, class Around, class Tile>
 __device__ __forceinline__ void rebuild_stage(
-    const Around& around, const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk,
-    int parts, int next_chunk, int above_groups, const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state,
-    Tile& tile, StageWeights<S>& stage_weights) {
+    const Around& around, const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair,
+    const typename TileOptions<S, Tile>::OfStrip& recurrences, int first_chunk, int parts, int next_chunk, int above_groups,
+    const EdgeSlot<S> (&edges)[S::kStage], int lane, ExtendedState<S>& state, Tile& tile, StageWeights<S>& stage_weights) {
   using T = typename S::Scalar;
   using Place = typename Around::Place;
   using Options = TileOptions<S, Tile>;
@@ -159,7 +159,9 @@ __device__ __forceinline__ void rebuild_stage(
               column);
         });
     if (!plain) {
-      const GeneralCosts<S, typename Options::OfStrip, Tile> general_costs(problem, extent, pair, place, recurrences, tile);
+      ExactCosts<S, Tile> exact_costs;
+      const GeneralCosts<S, typename Options::OfStrip, Tile> general_costs(
+          problem, extent, pair, place, recurrences, tile, exact_costs);
       sweep_general(
           recurrences, extent, place, lane, top, of_lane_above, state,
           [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
@@ -210,8 +212,8 @@ __device__ void specialised_rebuild(
     if (next_stage >= 0) fetch(next_stage, 1 - edges);
     if (use > 0) stages.used[buffer].wait(use - 1);
     rebuild_stage<S>(
-        around, problem, extent, pair, recurrences, first_chunk, parts, next_stage * S::kStage, above_groups, sources.edges[edges], lane,
-        state, tile, stages.weights[buffer]);
+        around, problem, extent, pair, recurrences, first_chunk, parts, next_stage * S::kStage, above_groups,
+        sources.edges[edges], lane, state, tile, stages.weights[buffer]);
     stages.rebuilt[buffer].arrive();
   }
 }
