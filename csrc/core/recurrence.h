@@ -73,7 +73,10 @@ struct SoftDtw {
       const M exponent = forbids ? Unreachable<M>::value : scaled;
       const bool small = exponent < Whole<M>::limit;
       const M whole = Math<M>::round(exponent);
-      return {whole, small ? Math<T>::exp2(static_cast<T>(whole - exponent)) : exponent == exponent ? T(1) : static_cast<T>(cost)};
+      return {
+          whole, small                  ? Math<T>::exp2(static_cast<T>(whole - exponent))
+                 : exponent == exponent ? T(1)
+                                        : static_cast<T>(cost)};
     } else {
       const T whole = Math<T>::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;
       return {whole, Math<T>::exp2(-Math<T>::fma(cost, scale, -whole))};

@@ -1,6 +1,6 @@
-"""Ready-made costs, which CUDA kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and whose
-gradients go back through it: sizes at which no group, stage or strip is full, layouts of every kind, lengths, bands, penalties, and
-costs so far apart that backward leaves stages out.
+"""Ready-made costs, which CUDA kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and
+whose gradients go back through it: sizes at which no group, stage or strip is full, layouts of every kind, lengths, bands,
+penalties, and costs so far apart that backward leaves stages out.
 """
 
 import numpy as np
@@ -41,10 +41,16 @@ def check(template, costs, gamma, padding=None, **options):
     (gradient,) = torch.autograd.grad(value, given, weights.to(template.device))
     value, gradient = numpy64(value), numpy64(gradient)
     for b, table in enumerate(numpy64(costs)):
-        n, m = (options[key][b] if key in options else size for key, size in zip(("x_lengths", "y_lengths"), table.shape))
+        n, m = (
+            options[key][b] if key in options else size
+            for key, size in zip(("x_lengths", "y_lengths"), table.shape, strict=True)
+        )
         band = options.get("bandwidth")
         expected, alignment = oracle.value_and_alignment(
-            np.where(np.isinf(table), 1e300, table)[:n, :m], gamma, band[b] if isinstance(band, list) else band, options.get("warp_penalty", 0.0)
+            np.where(np.isinf(table), 1e300, table)[:n, :m],
+            gamma,
+            band[b] if isinstance(band, list) else band,
+            options.get("warp_penalty", 0.0),
         )
         assert_values_close(value[b], expected, torch.float32, gamma)
         assert np.abs(gradient[b, :n, :m] - (b + 1) * alignment).max() <= 1e-4 * (b + 1)

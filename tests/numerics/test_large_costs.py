@@ -1,5 +1,5 @@
-"""Costs in float32 of some 2^16 gamma and more that every path has to pay: an outlier, a small gamma. What rounding such a cost
-comes to is no longer small next to gamma, and would move the alignment, so kernels compute these in float64.
+"""Costs in float32 of some 2^16 gamma and more that every path has to pay: an outlier, a small gamma. What rounding such a
+cost comes to is no longer small next to gamma, and would move the alignment, so kernels compute these in float64.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ import pytest
 import torch
 from cases import GPU, OF_GPU, KernelCase, normal, numpy64, run
 
-from torchsoftdtw import soft_dtw
+from torchsoftdtw._kernels.number_formats import number_formats
 
 UNIVARIATE = [
     "diagonal",
@@ -22,7 +22,7 @@ UNIVARIATE = [
 ]
 FEW = ["diagonal", "stencil", "tiled/few_dims", "tiled/multivariate", "tiled/extended_range"]
 MANY = ["diagonal", "stencil/extended_range", "tiled/multivariate", "tiled/extended_range"]
-# (n, m, dim): few columns or few rows, so that what pays the same for an outlier differs little elsewhere; more than a strip.
+# (n, m, dim): few columns or few rows, so that many paths pay nearly the same for an outlier; and more than a strip.
 SHAPES = {
     (391, 9, 1): UNIVARIATE,
     (9, 133, 1): UNIVARIATE,
@@ -76,7 +76,9 @@ def assert_right(values, gradients, expected_values, expected_gradients):
     assert np.all(np.abs(values - expected_values) <= 1e-5 * np.abs(expected_values))
     for gradient, wanted in zip(gradients, expected_gradients, strict=True):
         largest = np.abs(wanted).max(axis=(1, 2), keepdims=True)
-        assert np.all(np.abs(gradient - wanted) <= 1e-4 * largest), np.abs(gradient - wanted).max(axis=(1, 2)) / largest.ravel()
+        assert np.all(np.abs(gradient - wanted) <= 1e-4 * largest), (
+            np.abs(gradient - wanted).max(axis=(1, 2)) / largest.ravel()
+        )
 
 
 @pytest.mark.parametrize(
@@ -110,8 +112,6 @@ def test_options_and_outliers(cost, shape, name, options):
 
 
 @OF_GPU
-@pytest.mark.parametrize("name", ["stencil/integer_log2", "stencil/linear_domain"])
-def test_small_gammas_alone_give_up_no_pair(name):
+def test_a_small_gamma_alone_gives_no_pair_up():
     x, y = normal(3, 96, 1, seed=1).float().to(GPU), normal(3, 96, 1, seed=2).float().to(GPU)
-    value = soft_dtw(x, y, 0.003, kernel=name)
-    assert torch.isfinite(value).all()
+    assert "extended_range" not in number_formats(x, y, 0.003, "stencil/integer_log2")

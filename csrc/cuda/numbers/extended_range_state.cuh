@@ -190,60 +190,31 @@ struct Width {
   }
 };
 
-// Costs of vectors in float64, of a lane's tile. An object of its own: a loop fills it, so it is in memory, and all that is in one object
-// with it or that it refers to would be, too.
-template <class S, class Tile>
-struct ExactCosts {
-  static constexpr bool kAreHeld = sizeof(typename S::Scalar) == 4 && !Tile::kUnivariate && !kIsOfMatrix<Tile>;
-  double cells[kAreHeld ? S::kRows * S::kSteps : 1];
-};
-
-// What the cells of a lane's tile cost, split, for the general sweep. Where they are that large, costs of vectors are computed in float64
-// beforehand, in a loop of few instructions.
-template <class S, class Own, class Tile>
-class GeneralCosts {
-  using T = typename S::Scalar;
-  using General = typename Recurrences<S>::General;
-  static constexpr bool kHoldsExactCosts = ExactCosts<S, Tile>::kAreHeld;
-  const Tile& tile;
-  const double scale;
-  const bool are_exact;
-  const double* const exact;
-
- public:
-  // `is_wanted`: a general sweep follows.
-  __device__ __forceinline__ GeneralCosts(
-      const Problem<T>& problem, const Extent& extent, int64_t pair, const Place<S>& place, const Own& recurrences,
-      const Tile& tile_, ExactCosts<S, Tile>& held, bool is_wanted = true)
-      : tile(tile_),
-        scale(recurrences.general.scale),
-        // Ready-made costs are what they are.
-        are_exact(!kIsOfMatrix<Tile> && problem.cost != Cost::kMatrix && recurrences.need_exact_costs(tile.reach)),
-        exact(held.cells) {
-    if constexpr (kHoldsExactCosts)
-      if (is_wanted && are_exact) {
-        const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
+// Calls sweep(cost) for the general sweep of a chunk, `cost(k, t)` being a cell's cost: where the tile of any lane needs it, in float64,
+// and of vectors computed beforehand, in a loop of few instructions. That sweep has code of its own, so that others do not pay for it.
+template <class S, class Own, class Tile, class Sweep>
+__device__ __forceinline__ void with_general_costs(
+    const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
+    const Own& recurrences, const Tile& tile, Sweep&& sweep) {
+  if constexpr (sizeof(typename S::Scalar) == 4 && !kIsOfMatrix<Tile>)
+    if (__builtin_expect(
+            problem.cost != Cost::kMatrix && __any_sync(kAllLanes, recurrences.need_exact_costs(tile.reach)), 0)) {
+      if constexpr (Tile::kUnivariate) {
+        return sweep([&](int k, int t) { return tile.exact_cost(k, t); });
+      } else {
+        const View<const typename S::Scalar> x = problem.x.pair(pair), y = problem.y.pair(pair);
+        double costs[S::kRows * S::kSteps];
 #pragma unroll 1
         for (int i = 0; i < S::kRows * S::kSteps; ++i) {
           const int row = min(place.row + i / S::kSteps, extent.n - 1);
           const int column = min(max(place.column + i % S::kSteps, 0), extent.m - 1);
-          held.cells[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
+          costs[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
         }
+        return sweep([&](int k, int t) { return costs[k * S::kSteps + t]; });
       }
-  }
-  __device__ __forceinline__ Entry<T, double> operator()(int k, int t) const {
-    if constexpr (kHoldsExactCosts) {
-      if (are_exact) return General::split(exact[k * S::kSteps + t], scale);
-    } else if constexpr (sizeof(T) == 4 && Tile::kUnivariate) {
-      if (are_exact) return General::split(tile.exact_cost(k, t), scale);
     }
-    const auto cost = tile.cost(k, t);
-    if constexpr (std::is_same_v<std::decay_t<decltype(cost)>, T>)
-      return General::split(cost, scale);
-    else
-      return cost;  // split already
-  }
-};
+  sweep([&](int k, int t) { return tile.cost(k, t); });
+}
 
 // The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
 template <bool kByBits, class S, class Sweep>
@@ -280,23 +251,6 @@ __device__ __forceinline__ void sweep_general(
     normalise(lane_state);
   };
   sweep(state.general());
-}
-
-// Sweeps a chunk with the recurrence that it needs, `visit(recurrence, k, t, diag, up, left)`: the plain one, if `plain`, unless
-// that turns out not to be exact.
-template <class S, class Visit, class Column>
-__device__ __forceinline__ void sweep_chunk(
-    const Recurrences<S>& recurrences, const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top,
-    typename S::Scalar shift, typename S::Scalar& of_lane_above, bool plain, Width<S>& width, ExtendedState<S>& state,
-    Visit&& visit, Column&& column) {
-  const auto sweep = [&](auto& lane_state) {
-    sweep_extended<false>(
-        extent, place, lane, top, shift, lane_state,
-        [&](int k, int t, auto diag, auto up, auto left) { return visit(recurrences.plain, k, t, diag, up, left); },
-        column);
-  };
-  if (plain && sweep_plain<false>(width, state, sweep)) return;
-  sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
 }
 
 }  // namespace softdtw

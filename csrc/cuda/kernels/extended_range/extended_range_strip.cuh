@@ -96,36 +96,37 @@ __device__ void extended_forward_strip(
     const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
     double last_m = NAN;
     T last_s = NAN;
-    ExactCosts<S, decltype(tile)> exact_costs;
-    const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-        problem, extent, job.pair, place, recurrences, tile, exact_costs, !plain);
-    const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-      if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral) {
-        const auto cell = recurrence.cell(diag, up, left, general_costs(k, t));
-        if (ends && k == end_row && t == end_step) {
-          last_m = cell.m;
-          last_s = cell.s;
-        }
-        return cell;
-      } else {
-        return recurrence.cell(diag, up, left, tile.cost(k, t));
-      }
-    };
     const auto column = [&](int t, auto bottom) {
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
-    if constexpr (kIsAhead) {
-      const bool is_done =
-          plain && sweep_plain<kHasFastBits>(width, state, [&](auto& entries) {
+    const bool is_done =
+        plain && sweep_plain < kIsAhead &&
+        kHasFastBits > (width, state, [&](auto& entries) {
+          if constexpr (kIsAhead)
             sweep_ahead<kHasFastBits>(
                 lane, top, shift, entries,
                 [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
                 [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
-          });
-      if (!is_done) sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
-    } else {
-      sweep_chunk(recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state, visit, column);
-    }
+          else
+            sweep_extended<false>(
+                extent, place, lane, top, shift, entries,
+                [&](int k, int t, auto diag, auto up, auto left) {
+                  return recurrences.plain.cell(diag, up, left, tile.cost(k, t));
+                },
+                column);
+        });
+    if (!is_done)
+      with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
+        const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+          const auto cell = recurrence.cell(diag, up, left, cost(k, t));
+          if (ends && k == end_row && t == end_step) {
+            last_m = cell.m;
+            last_s = cell.s;
+          }
+          return cell;
+        };
+        sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
+      });
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
     __syncwarp();
@@ -250,19 +251,25 @@ __device__ void extended_backward_strip(
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
-      ExactCosts<S, decltype(tile)> exact_costs;
-      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-          problem, extent, job.pair, place, recurrences, tile, exact_costs, !plain);
-      sweep_chunk(
-          recurrences, extent, place, lane, top, shift, of_lane_above, plain, width, state,
-          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            Weights<T>& weights = kept.weights[kept.at(part, k, t)];
-            if constexpr (std::decay_t<decltype(recurrence)>::kIsGeneral)
-              return recurrence.cell(diag, up, left, general_costs(k, t), weights);
-            else
-              return recurrence.cell(diag, up, left, tile.cost(k, t), weights);
-          },
-          [](int, auto) {});
+      const auto nothing = [](int, auto) {};
+      const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
+      const bool is_done = plain && sweep_plain<false>(width, state, [&](auto& entries) {
+                             sweep_extended<false>(
+                                 extent, place, lane, top, shift, entries,
+                                 [&](int k, int t, auto diag, auto up, auto left) {
+                                   return recurrences.plain.cell(diag, up, left, tile.cost(k, t), shares(k, t));
+                                 },
+                                 nothing);
+                           });
+      if (!is_done)
+        with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
+          sweep_general(
+              recurrences, extent, place, lane, top, of_lane_above, state,
+              [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+                return recurrence.cell(diag, up, left, cost(k, t), shares(k, t));
+              },
+              nothing);
+        });
     }
 
 #pragma unroll 1

@@ -218,18 +218,17 @@ __device__ void rebuild_strip(
       width.fits = false;
       tile.reach = tile.reach_of(cells);
       const Place<S> place(strip, extent, first_chunk + part, lane);
-      ExactCosts<S, decltype(tile)> exact_costs;
-      const GeneralCosts<S, Recurrences<S>, decltype(tile)> general_costs(
-          problem, extent, pair, place, recurrences, tile, exact_costs);
-      sweep_general(
-          recurrences, extent, place, lane, top, of_lane_above, state,
-          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            Weights<float> weights;
-            const auto cell = recurrence.cell(diag, up, left, general_costs(k, t), weights);
-            keep(part, k, t, weights, tile.costs[k][t]);
-            return cell;
-          },
-          [](int, auto) {});
+      with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
+        sweep_general(
+            recurrences, extent, place, lane, top, of_lane_above, state,
+            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+              Weights<float> weights;
+              const auto cell = recurrence.cell(diag, up, left, cost(k, t), weights);
+              keep(part, k, t, weights, tile.costs[k][t]);
+              return cell;
+            },
+            [](int, auto) {});
+      });
     }
     channel.rebuilt[buffer].arrive();
     leave_batches(stage, false);

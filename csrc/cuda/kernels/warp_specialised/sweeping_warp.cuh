@@ -134,9 +134,6 @@ __device__ __forceinline__ void sweep_strip(
       const Place place(strip, extent, chunk, lane);
       if (!is_used) costs.use(place, chunk % S::kStage);
       const auto& tile = costs.tile(place);
-      ExactCosts<S, std::decay_t<decltype(tile)>> exact_costs;
-      const GeneralCosts<S, typename Costs::OfStrip, std::decay_t<decltype(tile)>> general_costs(
-          problem, extent, pair, place, recurrences, tile, exact_costs);
       state.become(true);
       width.fits = false;
       const bool writes = has_group(chunk);
@@ -144,18 +141,20 @@ __device__ __forceinline__ void sweep_strip(
       const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
       double last_m = NAN;
       T last_s = NAN;
-      sweep_general(
-          recurrences, extent, place, lane, top, of_lane_above, state,
-          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            around.enter(place, k, t, diag);
-            const auto cell = recurrences.charged(recurrence.cell(diag, up, left, general_costs(k, t)));
-            if (ends && k == end_row && t == end_step) {
-              last_m = cell.m;
-              last_s = cell.s;
-            }
-            return cell;
-          },
-          write(slot_of(chunk), writes));
+      with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
+        sweep_general(
+            recurrences, extent, place, lane, top, of_lane_above, state,
+            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+              around.enter(place, k, t, diag);
+              const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t)));
+              if (ends && k == end_row && t == end_step) {
+                last_m = cell.m;
+                last_s = cell.s;
+              }
+              return cell;
+            },
+            write(slot_of(chunk), writes));
+      });
       if (writes) slot_of(chunk).reference = state.reference;  // the sweep may have lowered it
       const double surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
       if (ends) store_value(problem, pair, state.reference - surplus, last_m, last_s, value);

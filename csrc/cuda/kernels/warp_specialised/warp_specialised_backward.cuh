@@ -158,18 +158,16 @@ __device__ __forceinline__ void rebuild_stage(
               },
               column);
         });
-    if (!plain) {
-      ExactCosts<S, Tile> exact_costs;
-      const GeneralCosts<S, typename Options::OfStrip, Tile> general_costs(
-          problem, extent, pair, place, recurrences, tile, exact_costs);
-      sweep_general(
-          recurrences, extent, place, lane, top, of_lane_above, state,
-          [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-            around.enter(place, k, t, diag);
-            return recurrences.charged(recurrence.cell(diag, up, left, general_costs(k, t), kept(k, t)));
-          },
-          column);
-    }
+    if (!plain)
+      with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
+        sweep_general(
+            recurrences, extent, place, lane, top, of_lane_above, state,
+            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+              around.enter(place, k, t, diag);
+              return recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), kept(k, t)));
+            },
+            column);
+      });
   }
 }
 
