@@ -155,7 +155,7 @@ def test_memory_mapped_sets(tmp_path):
 
 
 KINDS = {
-    "walks": (walks(400, 1, 14, length=150), True),
+    "walks": (walks(400, 1, 14, length=300), True),
     "noise": (normal(400, 150, 1, dtype=torch.float32), False),
     "short_walks": (walks(400, 1, 14, length=20), False),
 }
@@ -166,8 +166,8 @@ def test_a_sample_decides(series, pays, monkeypatch):
     searched, search = [], pruning.search
     monkeypatch.setattr(pruning, "search", lambda *inputs: searched.append(1) or search(*inputs))
     monkeypatch.setattr(pruning, "LEAST_TIME", 0)
-    nearest(series, None, 1, bandwidth=15)
-    nearest(series[:200], series[200:], 1, bandwidth=15)
+    nearest(series, None, 1, bandwidth=40)
+    nearest(series[:200], series[200:], 1, bandwidth=40)
     assert len(searched) == 2 * pays
 
 
