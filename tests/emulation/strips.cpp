@@ -332,7 +332,7 @@ bool hard_ring(const Pair<float>* pair, int rows, int lanes, int sides) {
   return rows == 4   ? run_hard_ring<4>(*pair, lanes, sides)
          : rows == 6 ? run_hard_ring<6>(*pair, lanes, sides)
          : rows == 8 ? run_hard_ring<8>(*pair, lanes, sides)
-                     : run_hard_ring<16>(*pair, lanes, sides);
+                     : run_hard_ring<kRowsOfFewPairs>(*pair, lanes, sides);
 }
 
 // Of tables swept from both their ends, and of a radius below 0: in kernels that know of no band.

@@ -37,7 +37,7 @@ struct HardPlan {
 constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
-constexpr int kRowsOfFewPairs = 16;  // of a lane where a ring has all lanes of a warp, and each pair has two
+constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp, and each pair has two
 
 // From the cheapest one on, as kRings.
 inline HardRing hard_ring_of(const Call& call, const Device& device) {

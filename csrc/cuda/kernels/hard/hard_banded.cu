@@ -46,7 +46,7 @@ template <class F>
 cudaError_t with_rows(int rows, F&& f) {
   if (rows == 4) return f(std::integral_constant<int, 4>());
   if (rows == 6) return f(std::integral_constant<int, 6>());
-  return rows == 8 ? f(std::integral_constant<int, 8>()) : f(std::integral_constant<int, 16>());
+  return rows == 8 ? f(std::integral_constant<int, 8>()) : f(std::integral_constant<int, kRowsOfFewPairs>());
 }
 
 template <class CellCost, bool kPenalty>
