@@ -69,6 +69,27 @@ const ByDims kOfValues = {
     {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
+// Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
+const ByDims kOfBands = {
+    {4, {{150, {350}}, {256, {900}}, {kAny, {950}}}},
+    {kFewDims, {{150, {350}}, {kAny, {700}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
+const ByDims kOfBandGradients = {
+    {4, {{150, {850}}, {256, {1200}}, {kAny, {1400}}}},
+    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {1500}}}},
+};
+const ByDims kOfPenalties = {
+    {4, {{150, {350}}, {256, {1000}}, {kAny, {1600}}}},
+    {kFewDims, {{150, {350}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
+const ByDims kOfPenaltyGradients = {
+    {4, {{150, {650}}, {kAny, {4096}}}},
+    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
 ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
   return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kAny, {500}}};
 }
@@ -90,6 +111,11 @@ Turns turns_of(const Call& call) {
   if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
+  if (call.is_multivariate() && !call.is_plain() && dim < kStencilMultivariateDims) {
+    const ByDims& of_values = call.has_band ? kOfBands : kOfPenalties;
+    const ByDims& of_gradients = call.has_band ? kOfBandGradients : kOfPenaltyGradients;
+    return find(call.keeps ? of_gradients : of_values, dim, call.n);
+  }
   const bool is_slow = call.cost == Cost::kEuclidean && dim > kFewDims && dim < kStencilMultivariateDims;
   if (call.keeps) return is_slow ? find(kOfEuclidean, call.n) : find(kOfGradients, dim, call.n);
   if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);

@@ -1,6 +1,7 @@
 // What a lane knows of its pair, and its cells, in the linear domain. ring_band.cuh says where they are.
 #pragma once
 
+#include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
 #include "ring_band.cuh"
 
 namespace softdtw {

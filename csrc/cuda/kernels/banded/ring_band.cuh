@@ -2,8 +2,10 @@
 // (kernels/hard/hard_ring.cuh). banded.cu has the equations.
 #pragma once
 
-#include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
+#include "core/problem.h"
+#include "cuda/hardware/assembly.cuh"
 #include "cuda/select/blocks.h"
+#include "cuda/strips/columns_ahead.cuh"
 
 namespace softdtw {
 

@@ -15,6 +15,7 @@
 
 #include <cfloat>
 
+#include "cuda/costs/tile.cuh"
 #include "cuda/kernels/banded/ring_band.cuh"
 #include "cuda/select/hard.h"
 
