@@ -87,7 +87,8 @@ def soft_dtw_divergence(
         refuse_open_ends(open_ends)
         if problem.x is x and problem.y is y:
             repeats.remember(call, problem._replace(x=None, y=None))
-    return problem.answer(_divergences(problem, kernel, {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]))
+    function = {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]
+    return problem.answer(_divergences(problem, kernel, function))
 
 
 def _divergences(problem, kernel, function):

@@ -52,16 +52,18 @@ class Measure(NamedTuple):
     def _bytes_of_pair(self, x, y, with_gradients, pairs):
         n, m, dim = x.shape[1], y.shape[1], x.shape[2]
         numbers = 4 * m  # an edge of the table, where strips hand one on
+        of_series = (n + m) * dim
+        saved = of_sums = 0
         if self.needs_matrix:
-            numbers = (n + m) * dim + (3 + 2 * with_gradients) * n * m
+            numbers = of_series + (3 + 2 * with_gradients) * n * m
         elif with_gradients:
-            numbers = 2 * (n + m) * dim + 2 * n * self.is_hard
-        saved = 0
+            numbers = (1 + (dim > 1)) * of_series + 2 * n * self.is_hard  # vectors may be put into another order
+            of_sums = 3 * of_series  # when nothing else is left (Tile.sums)
         if with_gradients and not (self.is_hard or self.needs_matrix):
             has_lengths = self.x_lengths is not None or self.y_lengths is not None
             options = has_lengths, False, self.bandwidth, self.warp_penalty != 0, self.kernel, 0, x.device.index or 0
             saved = _saved_bytes(x.is_cuda, pairs, n, m, dim, x.dtype == torch.float64, self.cost, *options)
-        return int(numbers * x.element_size() + saved + 16)
+        return int(max(numbers * x.element_size() + saved, of_sums * x.element_size()) + 16)
 
     def values(self, x, y, tile):
         """(count,): the measure of a tile's pairs."""
