@@ -153,7 +153,7 @@ def layers_of_soft_dtw(shape, options, device):
         "what tells a call from others": lambda: repeats.signature(
             "soft_dtw", x, y, 0.1, 0.0, None, *names, None, None, False, False
         ),
-        "its checks, which it skips": lambda: repeats.known.get(call),
+        "its checks, which it skips": lambda: repeats.recall(call),
         "an op of two tensors of PyTorch": lambda: torch.maximum(arriving, arriving),
         "an empty tensor": lambda: torch.empty((1,), device=device),
         "a tensor without its graph": lambda: value.detach(),

@@ -79,7 +79,7 @@ def soft_dtw_divergence(
     arguments.one_of("kind", kind, KINDS)
     others = x_lengths, y_lengths, length_norm, open_ends
     call = repeats.signature("divergence", x, y, gamma, warp_penalty, bandwidth, cost, kernel, *others)
-    problem = repeats.known.get(call)
+    problem = repeats.recall(call)
     if problem is not None:
         problem = problem._replace(x=x, y=y)
     else:

@@ -75,7 +75,7 @@ def soft_dtw(
     """
     others = x_lengths, y_lengths, length_norm, open_ends
     call = repeats.signature("soft_dtw", x, y, gamma, warp_penalty, bandwidth, cost, kernel, *others)
-    known = repeats.known.get(call)
+    known = repeats.recall(call)
     if known is not None:
         return transforms.value_of_series(x, y, known)
     if per_pair.is_zero(gamma):

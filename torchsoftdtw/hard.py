@@ -58,7 +58,7 @@ def dtw(
     """
     others = x_lengths, y_lengths, length_norm, open_ends
     call = repeats.signature("dtw", x, y, 1.0, warp_penalty, bandwidth, cost, "auto", *others)
-    known = repeats.known.get(call)
+    known = repeats.recall(call)
     if known is not None:
         return hard_dtw.value_and_spans_of_series(x, y, *known)[0]
     problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)

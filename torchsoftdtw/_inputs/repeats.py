@@ -8,7 +8,7 @@ from .arguments import wants_gradient
 
 MOST = 1024
 PLAIN = (torch.Tensor, torch.nn.Parameter)
-known: dict[tuple | None, Any] = {}  # signature -> what the call's function makes of it; never of None
+known: dict[tuple, Any] = {}  # signature -> what the call's function makes of it
 
 
 def signature(function, x, y, gamma, warp_penalty, bandwidth, cost, kernel, x_lengths, y_lengths, length_norm, open_ends):
@@ -24,6 +24,11 @@ def signature(function, x, y, gamma, warp_penalty, bandwidth, cost, kernel, x_le
         return None
     of_tensors = x.shape, y.shape, x.dtype, y.dtype, x.layout, y.layout, x.device, y.device
     return function, *of_tensors, gamma, warp_penalty, bandwidth, cost, kernel, wants_gradient(x, y)
+
+
+def recall(call):
+    """What was remembered of a signature, or None."""
+    return None if call is None else known.get(call)  # torch.compile, whose calls have none, is not to look into the dict
 
 
 def remember(call, made):

@@ -145,7 +145,7 @@ def of_sets(x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_p
     name, other = f"cdist {distance}" if type(distance) is str else None, x if y is None else y
     others = x_lengths, y_lengths, length_norm, open_ends
     call = repeats.signature((name, y is None), x, other, gamma, warp_penalty, bandwidth, cost, kernel, *others)
-    known = repeats.known.get(call)
+    known = repeats.recall(call)
     if known is not None:
         return known._replace(x=x, y=other), False
     arguments.one_of("distance", distance, DISTANCES)
