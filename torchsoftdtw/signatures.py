@@ -44,6 +44,22 @@ class DTWPath(NamedTuple):
     paths: list[torch.Tensor] | torch.Tensor
 
 
+class ElasticPath(NamedTuple):
+    """The result of `elastic_path`.
+
+    Attributes:
+        value: (B,) values of the measure, or 0-d for a pair without a batch.
+        paths: a (K, 2) int64 tensor for every pair, or the tensor alone for a pair without a batch: cells (i, j) counted
+            from 0, first to last; -1 where a path leaves out rows or columns before any of the other series.
+        steps: a (K,) uint8 tensor for every pair: how the path comes into each cell, 0 by a match, 1 by leaving out row i
+            (up), 2 by leaving out column j (left).
+    """
+
+    value: torch.Tensor
+    paths: list[torch.Tensor] | torch.Tensor
+    steps: list[torch.Tensor] | torch.Tensor
+
+
 class SoftAlignment(NamedTuple):
     """The result of `soft_dtw_alignment`.
 

@@ -2,7 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/elastic_entry.h"
-#include "elastic_pass.h"
+#include "elastic_gradient.h"
 
 namespace softdtw {
 namespace cpu {
@@ -36,7 +36,12 @@ struct ElasticCpuBackend {
   static void backward(
       const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
       const Tensor& like) {
-    (void)problem, (void)gradient, (void)saved, (void)like;
+    if (!problem.is_hard()) return ElasticBackwardPass<T>(problem, gradient, static_cast<const double*>(saved)).run(like);
+    const Span* const spans = static_cast<const Span*>(saved);
+    torch::stable::parallel_for(0, problem.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b)
+        gradient_along<T>({problem, gradient, b, problem.extent(b)}, spans + b * (problem.n + 1));
+    });
   }
 };
 

@@ -74,14 +74,20 @@ struct ElasticStrip {
   static int64_t stride(int64_t rows) { return rows + 2 * kElasticSlack; }
 };
 
-// The masses that a strip hands to the one above, and what they add up to. By row and by column as in the pair; float64.
+// What backward adds up of a soft pair: by row and by column as in the pair, x of all rows; float64. `gradient` of the matrix
+// measure is written as it is, times `factor`.
+template <typename T>
 struct ElasticSums {
-  double *flow_diagonal, *flow_up;  // [m]: D and U of the row below the strip, then of its own first row
+  double *flow_diagonal, *flow_up;  // [m]: D and U of the row below a strip, then of its own first row
+  double* masses;                   // [10][rows + slack]
   double *x, *y;                    // [dim][stride] as the pair's x and y: d value / dx
   double *x_before, *y_before;      // kMsm: what goes to the row or column before
-  double *x_times, *y_times;
-  double *x_diagonal, *y_diagonal;  // sum of D in each row, in each column
-  double parameter, cost;           // <D, d> + <U, u> + <L, l>; without u and l where they do not depend on the cell
+  double *x_times, *y_times;        // null where there are none
+  double *x_diagonal, *y_diagonal;  // of D in each row, in each column; null where gaps have no costs of their own
+  double parameter,
+      cost;  // of kMsm, kWeighted; <D, d>, less 2 where gaps cost 1, and <U, u> + <L, l> where they depend on cells
+  View<T> diagonal, up, left;
+  T factor;
 };
 
 }  // namespace cpu

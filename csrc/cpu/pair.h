@@ -166,6 +166,7 @@ struct Kernels {
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
   bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
+  bool (*elastic_backward)(const ElasticPair<T>& pair, const ElasticStrip& strip, ElasticSums<T>& sums);
 };
 
 struct Isa {
