@@ -47,6 +47,14 @@ class Measure:
     def _value(self, x, y, **options):
         return getattr(elastic, type(self).__name__.lower())(x, y, **options)
 
+    def width(self, dim: int) -> int:
+        """How many numbers there are, of each that a series of `dim` dimensions has."""
+        return 1
+
+    def takes_index(self, own: pairs.Pairs) -> bool:
+        """Whether `_call` takes Pairs that are some of two sets."""
+        return True
+
     def _call(self, own):
         """The Call of Pairs, of a measure whose steps have costs of their own."""
         return getattr(calls, type(self).__name__.lower())(own, *self._parameters().values())
@@ -58,6 +66,9 @@ class Measure:
 
 class _Warping(Measure):
     """Measures that are dynamic time warping of something: every step is charged to its cell."""
+
+    def takes_index(self, own: pairs.Pairs) -> bool:
+        return False
 
     def _warped(self, x, y, x_lengths, y_lengths):
         """The arguments of `dtw_path`."""
@@ -114,6 +125,9 @@ class MSM(Measure):
     def __post_init__(self) -> None:
         _check(self, c=pairs.non_negative("c"))
 
+    def takes_index(self, own: pairs.Pairs) -> bool:
+        return own.x.shape[2] == 1
+
 
 @dataclass(frozen=True)
 class EDR(Measure):
@@ -126,6 +140,9 @@ class EDR(Measure):
         arguments.flag("normalize", self.normalize)
         if self.epsilon is not None:
             _check(self, epsilon=pairs.non_negative("epsilon"))
+
+    def takes_index(self, own: pairs.Pairs) -> bool:
+        return self.epsilon is not None
 
 
 @dataclass(frozen=True)
@@ -151,6 +168,9 @@ class WDTW(Measure):
 @dataclass(frozen=True)
 class WDDTW(WDTW):
     """Weighted DTW of slopes, `wddtw`."""
+
+    def takes_index(self, own: pairs.Pairs) -> bool:
+        return False
 
     def _path(self, x, y, x_lengths, y_lengths, bandwidth, kernel):
         x, y, _, x_lengths, y_lengths = warping.slopes(x, y, x_lengths, y_lengths, 0.0)
@@ -206,6 +226,9 @@ class ShapeDTW(_Warping):
 
     def __post_init__(self) -> None:
         warping.check_reach(self.reach)
+
+    def width(self, dim: int) -> int:
+        return 2 * self.reach + 1
 
     def _value(self, x, y, **options):
         return elastic.shape_dtw(x, y, **options)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
+if TYPE_CHECKING:
+    from .measures import Measure
+
 if TYPE_CHECKING or find_spec("numpy"):
     from numpy import ndarray as Array  # torch has imported it already
 else:
@@ -17,7 +20,7 @@ Series: TypeAlias = torch.Tensor | PackedSequence
 SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[Array]  # of a length of their own in a list
 TensorOrArray: TypeAlias = Any  # a tensor or an array, as the series are
 Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
-Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
+Distance: TypeAlias = 'Literal["dtw", "soft_dtw", "divergence"] | Measure'
 Method: TypeAlias = Literal["soft", "dba", "divergence"]
 Cost: TypeAlias = (
     Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]

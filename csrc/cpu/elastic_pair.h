@@ -14,7 +14,7 @@ namespace cpu {
 
 constexpr int64_t kElasticRows = 256;  // of a strip where values alone are wanted
 constexpr int64_t kRebuiltRows = 64;   // where a strip is built again, for a path or for gradients
-constexpr int64_t kElasticSlack = 32;  // numbers before and behind what is packed, and behind a diagonal
+constexpr int64_t kElasticSlack = 16;  // numbers before and behind what is packed, and behind a diagonal
 
 template <typename T>
 struct ElasticPair {

@@ -208,6 +208,8 @@ class ElasticForward {
 
   void operator()(int64_t b, char* memory) const {
     const Extent extent = problem_.extent(b);
+    // All of what is saved is the same from run to run, also what no strip writes.
+    if (saved_edges_) std::fill_n(saved_edges_ + b * edges_.size(problem_.n), edges_.size(problem_.n), 0.0);
     if (!extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
     ElasticWork<T> work(problem_, rows_, false);
     double* edges;

@@ -16,6 +16,7 @@ class Pairs(NamedTuple):
     options: arguments.Options  # without a penalty; gamma 0 of hard ones
     batched: bool
     kernel: str
+    index: tuple | None = None  # which series of x and which of y the pairs have, where these are sets of them
 
     @property
     def is_hard(self):
@@ -26,9 +27,11 @@ class Pairs(NamedTuple):
 
     def lengths(self):
         """N and M of each pair, as numbers or (B,)."""
-        x_lengths, y_lengths = self.options.x_lengths, self.options.y_lengths
-        n = self.x.shape[1] if x_lengths is None else x_lengths
-        return n, self.y.shape[1] if y_lengths is None else y_lengths
+        lengths = [self.options.x_lengths, self.options.y_lengths]
+        if self.index is not None:
+            lengths = [None if own is None else own[at.long()] for own, at in zip(lengths, self.index, strict=True)]
+        sides = zip((self.x, self.y), lengths, strict=True)
+        return tuple(series.shape[1] if own is None else own for series, own in sides)
 
     def inputs(self, measure, cost, *, numbers=(None, 0.0), times=(None, None), gaps=(None, None), sum_border=False):
         """What the op takes. numbers: the parameter of each pair and of all."""
