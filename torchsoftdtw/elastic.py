@@ -320,7 +320,8 @@ def ddtw(
         >>> ddtw(x, y).item()
         0.0
     """
-    return warping.soft_or_hard(*warping.slopes(x, y, x_lengths, y_lengths, gamma), bandwidth, kernel)
+    x, y, gamma, x_lengths, y_lengths = warping.slopes(x, y, x_lengths, y_lengths, gamma)
+    return warping.soft_or_hard(x, y, gamma, x_lengths, y_lengths, bandwidth, kernel)
 
 
 def wddtw(
@@ -387,7 +388,8 @@ def shape_dtw(
         >>> shape_dtw(x, y, reach=0).item()
         1.0
     """
-    return warping.soft_or_hard(*warping.windows(x, y, x_lengths, y_lengths, gamma, reach), bandwidth, kernel)
+    x, y, gamma, x_lengths, y_lengths = warping.windows(x, y, x_lengths, y_lengths, gamma, reach)
+    return warping.soft_or_hard(x, y, gamma, x_lengths, y_lengths, bandwidth, kernel)
 
 
 def elastic_from_costs(
@@ -430,7 +432,7 @@ def elastic_from_costs(
     arguments.one_of("border", border, ("inf", "sum"))
     tables, batched = pairs.step_costs(diagonal, up, left, border)
     own = tables[0]
-    options = pairs.options(own, *own.shape[1:], batched, gamma, x_lengths, y_lengths, bandwidth)
+    options = pairs.options(own, own.shape[1], own.shape[2], batched, gamma, x_lengths, y_lengths, bandwidth)
     ops.require_build_for(own)
     tensors = options.x_lengths, options.y_lengths, options.bandwidths, options.gammas
     rest = options.bandwidth, options.gamma, border == "sum", pairs.kernel_of(kernel, own)

@@ -16,7 +16,7 @@ class Pairs(NamedTuple):
     options: arguments.Options  # without a penalty; gamma 0 of hard ones
     batched: bool
     kernel: str
-    index: tuple | None = None  # which series of x and which of y the pairs have, where these are sets of them
+    chosen: tuple | None = None  # which series of x and which of y the pairs have, where these are sets of them
 
     @property
     def is_hard(self):
@@ -28,8 +28,8 @@ class Pairs(NamedTuple):
     def lengths(self):
         """N and M of each pair, as numbers or (B,)."""
         lengths = [self.options.x_lengths, self.options.y_lengths]
-        if self.index is not None:
-            lengths = [None if own is None else own[at.long()] for own, at in zip(lengths, self.index, strict=True)]
+        if self.chosen is not None:
+            lengths = [None if own is None else own[at.long()] for own, at in zip(lengths, self.chosen, strict=True)]
         sides = zip((self.x, self.y), lengths, strict=True)
         return tuple(series.shape[1] if own is None else own for series, own in sides)
 

@@ -39,7 +39,7 @@ class ElasticMeasure(NamedTuple):
         if self.measure.takes_index(own):  # no series is copied
             call = self.measure._call(own)
             with below_autograd():
-                return call.finish(ops.elastic(*own.index, *call.inputs, False)[0])
+                return call.finish(ops.elastic(*own.chosen, *call.inputs, False)[0])
         return self._gathered(own)
 
     def gradients(self, x, y, tile, arriving):
@@ -47,7 +47,7 @@ class ElasticMeasure(NamedTuple):
         with torch.enable_grad():
             x, y = x.detach(), y.detach()
             own = self._pairs(x, y, tile)
-            x, y = (series[at.long()].requires_grad_() for series, at in zip((own.x, own.y), own.index, strict=True))
+            x, y = (series[at.long()].requires_grad_() for series, at in zip((own.x, own.y), own.chosen, strict=True))
             value = self._gathered(own, x, y)
             found = torch.autograd.grad(value, (x, y), arriving())
         return tile.sums(*found)
@@ -61,7 +61,7 @@ class ElasticMeasure(NamedTuple):
 
     def _gathered(self, own, x=None, y=None):
         """With series of each pair's own."""
-        x_index, y_index = (at.long() for at in own.index)
+        x_index, y_index = (at.long() for at in own.chosen)
         x_lengths, y_lengths = own.options.x_lengths, own.options.y_lengths
         return self.measure(
             own.x[x_index] if x is None else x,
