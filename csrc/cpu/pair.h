@@ -11,6 +11,7 @@
 
 #include "core/problem.h"
 #include "core/recurrence.h"
+#include "elastic_pair.h"
 #include "hard_group.h"
 #include "hard_pair.h"
 #include "progress.h"
@@ -164,6 +165,8 @@ struct Kernels {
   void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
+  bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
+  bool (*elastic_backward)(const ElasticPair<T>& pair, const ElasticStrip& strip, ElasticSums<T>& sums);
 };
 
 struct Isa {
