@@ -7,11 +7,23 @@ struct Rows {
 };
 inline Rows rows_of(const Live& live) { return {live.begin * kSteps, live.end * kSteps}; }
 
+// Of a quarter of a strip, for product.h. Columns backwards: column c of a tile's row is at kSteps - 1 - c, and those of the tile
+// to the left follow.
+template <typename T>
+struct Tiles {
+  alignas(64) T m[kQuarters][kSteps][2 * kSteps];
+  alignas(64) T r[kQuarters][kSteps][2 * kSteps];
+  int64_t step[kQuarters] = {-1, -1, -1, -1};  // of the block that they were filled for
+};
+template <>
+struct Tiles<double> {};  // which need none
+
 template <typename T>
 struct CostBlock {
   alignas(64) T m[kSteps][kRows];
   alignas(64) T r[kSteps][kRows];
   double least = 0;  // the most negative scaled cost so far, or 0
+  Tiles<T> tiles;
 };
 
 template <typename T>
@@ -49,9 +61,10 @@ SOFTDTW_INLINE void split_wide_cost(Vec<double> cost, double scale, float* m, fl
   store_narrow(r, part);
 }
 
+#include "product.h"
+
 template <class C, typename T>
-void fill_from_line(
-    const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
+void fill_from_line(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   const Vec<T> scale = splat(T(pair.scale));
   const T* const x = pair.x + row;
   const T* const y = pair.y + kRows + pair.m - 1 - step;
@@ -67,7 +80,7 @@ void fill_from_line(
   }
 }
 
-constexpr int kDimsAtOnce = 8;                                       // whose vectors of a block are brought together
+constexpr int kDimsAtOnce = 8;                                    // whose vectors of a block are brought together
 constexpr int kStepsAtOnce = SOFTDTW_VECTOR_BYTES == 64 ? 8 : 4;  // whose sums are in registers
 
 // Calls use(i, k, cost) with the costs of step + i and of the rows from k on, kWidth<W> of them, in the dtype W. Of a step that is
@@ -159,9 +172,8 @@ void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
     const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
     const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
-    const auto keep = [&](int64_t k, auto alive) SOFTDTW_LAMBDA {
-      store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite);
-    };
+    const auto keep = [&](int64_t k, auto alive)
+                          SOFTDTW_LAMBDA { store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite); };
     for (int64_t k = rows.begin; k < begin; k += kWidth<T>) keep(k, lanes >= splat(T(begin - k)));
     for (int64_t k = end / kWidth<T> * kWidth<T>; k < rows.end; k += kWidth<T>) keep(k, lanes < splat(T(end - k)));
   }
@@ -175,9 +187,13 @@ void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step
   else if (pair.cost == Cost::kMatrix)
     fill_from_matrix(pair, pair.matrix.wide, row, rows, step, steps, block);
   else if (pair.wide) {
-    if constexpr (sizeof(T) < sizeof(double))
-      with_cost<Costs<VectorMath<double>>>(
-          pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });
+    if constexpr (sizeof(T) < sizeof(double)) {
+      if (pair.by_products)
+        fill_by_products(pair, row, live, step, block);
+      else
+        with_cost<Costs<VectorMath<double>>>(
+            pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });
+    }
   } else
     with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
       if (pair.dim == 1)

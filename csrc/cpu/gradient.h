@@ -65,11 +65,10 @@ void divide_by_costs(C type, const Pair<T>& pair, int64_t row, int64_t first, in
   for (int64_t step = first; step <= last; step += kSteps, e += kSteps * 3 * kRows) {
     const int64_t steps = last - step + 1 < kSteps ? last - step + 1 : kSteps;
     const Live live = live_quarters(pair, row, step);
-    with_costs<T>(
-        type, pair, row, rows_of(live), step, steps, [&](int64_t i, int64_t k, Vec<T> cost) SOFTDTW_LAMBDA {
-          T* const own = e + i * 3 * kRows + k;
-          if (i < steps) store(own, over_cost<VectorMath<T>>(load(own), cost));
-        });
+    with_costs<T>(type, pair, row, rows_of(live), step, steps, [&](int64_t i, int64_t k, Vec<T> cost) SOFTDTW_LAMBDA {
+      T* const own = e + i * 3 * kRows + k;
+      if (i < steps) store(own, over_cost<VectorMath<T>>(load(own), cost));
+    });
   }
 }
 
@@ -81,7 +80,8 @@ void add_series_gradient(
     SeriesGradient<Sum, T> gradient;
     gradient.start(pair, scratch, row, d);
     with_runs(pair, row, first, last, [&](auto quarters, int64_t begin, int64_t end) {
-      constexpr int kFirst = decltype(quarters)::template first<kVectors>, kLast = decltype(quarters)::template last<kVectors>;
+      constexpr int kFirst = decltype(quarters)::template first<kVectors>,
+                    kLast = decltype(quarters)::template last<kVectors>;
       for (int64_t t = end; t >= begin; --t) {
         const T* const now = e + (t - first) * 3 * kRows;
         ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });

@@ -16,7 +16,10 @@ inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t 
       x += pair.x_stride, y += pair.y_stride;
       for (int64_t k = 0; k < count; ++k) cost[k] = type.share(x[k] - y[k], cost[k]);
     }
-    for (int64_t k = 0; k < count; ++k) cost[k] = type.finish(cost[k]);
+  });
+  // Whole registers: of a square root the compiler makes a loop over numbers, in case one is negative.
+  with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
+    for (int64_t k = 0; k < count; k += kWidth<T>) store(cost + k, type.finish(load(cost + k)));
   });
 }
 

@@ -123,8 +123,7 @@ bool run_pairs(int64_t count, int64_t bytes, double work, const Tensor& like, co
 // waits for nothing; so this ends with any number of threads, one included. What a turn computes does not depend on who runs it
 // when.
 template <class Pass>
-bool run(
-    const Pass& pass, int64_t count, int64_t useful_threads, int64_t turn_cells, double work, const Tensor& like) {
+bool run(const Pass& pass, int64_t count, int64_t useful_threads, int64_t turn_cells, double work, const Tensor& like) {
   const int64_t pair_bytes = pass.pair_bytes(), worker_bytes = pass.worker_bytes();
   const int64_t threads = threads_for_work(work);
   if (count >= threads || useful_threads == 1)

@@ -184,7 +184,10 @@ template <typename T>
 struct VectorMath {
   using V = Vec<T>;
   SOFTDTW_INLINE static V fma(V a, V b, V c) { return a * b + c; }
-  SOFTDTW_INLINE static V abs(V a) { return a < V{} ? -a : a; }
+  SOFTDTW_INLINE static V abs(V a) {
+    using Bits = typename Lanes<T>::Bits;
+    return (V)((Bits)a & ~(Bits)splat(T(-0.0)));
+  }
   SOFTDTW_INLINE static V quotient(V a, V b) { return a / b; }
   SOFTDTW_INLINE static V sqrt(V a) { return root(a); }
 };
