@@ -1,4 +1,4 @@
-"""The CPU leaves out quarters of a strip that have no cell in a block of steps: bands and lengths at which they come and go.
+"""The CPU leaves out quarters of a strip that have no cell in a block of steps: bands and lengths where they come and go.
 
 A strip has 64 rows, a quarter and a block of steps 16. Several coordinates and small gammas go through costs of their own.
 """

@@ -38,7 +38,17 @@ def assert_best(values, x, y, lengths=None, bandwidth=None, penalty=0.0, cost="s
 @pytest.mark.parametrize("penalty", [0.0, 0.4])
 @pytest.mark.parametrize(
     ("n", "m", "radius"),
-    [(1, 1, 0), (1, 9, 2), (9, 1, 3), (64, 64, 0), (65, 64, 1), (40, 70, 4), (130, 129, 20), (200, 230, 60), (300, 290, 110)],
+    [
+        (1, 1, 0),
+        (1, 9, 2),
+        (9, 1, 3),
+        (64, 64, 0),
+        (65, 64, 1),
+        (40, 70, 4),
+        (130, 129, 20),
+        (200, 230, 60),
+        (300, 290, 110),
+    ],
 )
 def test_values_are_those_of_the_oracle(n, m, radius, penalty, cost):
     x, y = walks(3, n, 1), walks(3, m, 2)
@@ -74,9 +84,7 @@ def test_lengths_radii_and_penalties_of_every_pair(penalties):
             z[b, length:] = np.nan
     for radius in (generator.integers(0, 300, batch).tolist(), 3):
         own = torch.tensor(penalty, dtype=torch.float64).to(GPU) if penalties else penalty
-        values = dtw(
-            x.to(GPU), y.to(GPU), x_lengths=lengths[0], y_lengths=lengths[1], bandwidth=radius, warp_penalty=own
-        )
+        values = dtw(x.to(GPU), y.to(GPU), x_lengths=lengths[0], y_lengths=lengths[1], bandwidth=radius, warp_penalty=own)
         assert_best(values, x, y, lengths, radius, penalty)
 
 

@@ -1,5 +1,5 @@
-"""Two processes: DistributedDataParallel, each with half of the batch, gets the gradients of one with all of it; all pairs, of
-which each computes a part, are those of one alone."""
+"""Two processes: DistributedDataParallel, each with half of the batch, gets the gradients of one with all of it; all pairs,
+of which each computes a part, are those of one alone."""
 
 import pytest
 import torch
@@ -44,7 +44,8 @@ def gradients(network, device, inputs):
 
 def all_pairs(device, folder, distributed):
     """In memory, where every rank gets the whole, and on disk, where all write to one file."""
-    series, options = normal(23, 40, 1, dtype=torch.float32).to(device), {"distance": "soft_dtw", "distributed": distributed}
+    series = normal(23, 40, 1, dtype=torch.float32).to(device)
+    options = {"distance": "soft_dtw", "distributed": distributed}
     on_disk = cdist(series, out=f"{folder}/{distributed}.npy", device=device, **options)
     return cdist(series, **options).cpu(), torch.from_numpy(on_disk.copy())
 
