@@ -63,7 +63,7 @@ class ElasticBackwardPass {
   void run(const Tensor& like) const {
     ElasticWork<T> work(problem_, rows_, true);
     Memory memory;
-    run_pairs(problem_.batch, carve(nullptr, work, memory), like, *this);
+    run_pairs(problem_.batch, carve(nullptr, work, memory), work_of(problem_), like, *this);
   }
 
   void operator()(int64_t b, char* base) const {

@@ -203,7 +203,7 @@ class ElasticForward {
     ElasticWork<T> work(problem_, rows_, false);
     double* edges;
     uint8_t* steps;
-    run_pairs(problem_.batch, carve(nullptr, work, edges, steps), like, *this);
+    run_pairs(problem_.batch, carve(nullptr, work, edges, steps), work_of(problem_), like, *this);
   }
 
   void operator()(int64_t b, char* memory) const {
