@@ -4,6 +4,7 @@
 
 Left, forward + backward of soft-DTW on a GPU, all called eagerly: this package from bench_shapes.py, the others from
 bench_libraries.py, at the shapes that both records have. A package that could not run has no bar, and "does not run".
+Middle, this package alone, from bench_shapes.py: one shape with each option and each kind of data.
 Right, what people do with distances on a CPU, from bench_tasks.py, in float32: geometric means over the sets of series.
 """
 
@@ -14,6 +15,16 @@ import statistics
 
 import tasks_chart
 
+OPTIONS_OF = "4096x512x1"
+OPTIONS = {
+    "": "noise",
+    "/band=10": "band 10 %",
+    "/penalty=0.5": "warp penalty",
+    "/euclidean": "cost |x - y|",
+    "/walks": "random walks",
+    "/sines": "sines",
+    "/steps": "steps",
+}
 RESULTS = pathlib.Path(__file__).parent / "results"
 NAMES = {"maghoumi": "pytorch-softdtw-cuda"}
 COLOURS = {**tasks_chart.COLOURS, "pysdtw": "#6a994e", "maghoumi": "#7b5ea7"}
@@ -35,6 +46,12 @@ def ratios_of_shapes(shapes, libraries):
             time = row["forward_backward"]["median"] / ours[shape] if "forward_backward" in row else None
             found.setdefault(" x ".join(map(str, shape)), {})[row["library"]] = time
     return found
+
+
+def seconds_of_options(*records):
+    """Forward + backward of OPTIONS_OF in a captured graph, with each option, of the last record that has it."""
+    rows = {row["job"]: row for record in records for row in record["rows"]}
+    return {name: rows[OPTIONS_OF + job]["forward_backward_graph"]["median"] for job, name in OPTIONS.items()}
 
 
 def ratios_of_tasks(tasks):
@@ -74,28 +91,45 @@ def bars(axis, groups, title):
     axis.legend(frameon=False, fontsize=9, ncols=3, loc="upper left", bbox_to_anchor=(0, -0.13))
 
 
-def draw(shapes, libraries, tasks, path):
+def bars_of_options(axis, seconds, title):
+    for place, time in enumerate(seconds.values()):
+        axis.barh(place, 1e3 * time, 0.7, color=COLOURS[OURS])
+        axis.text(1e3 * time, place, f" {1e3 * time:.2f}", va="center", fontsize=8)
+    axis.set(yticks=range(len(seconds)))
+    axis.set_yticklabels(seconds, fontsize=9)
+    axis.invert_yaxis()
+    axis.set_xlim(0, 1.2e3 * max(seconds.values()))
+    axis.tick_params(axis="y", length=0)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_xlabel("ms")
+    axis.set_title(title, fontsize=11, loc="left")
+
+
+def draw(shapes, options, libraries, tasks, path):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     gpu, cpu = ratios_of_shapes(shapes, libraries), ratios_of_tasks(tasks)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 5), layout="constrained")
+    figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 5), layout="constrained", width_ratios=(3, 2, 3))
     device = shapes["device"]["name"].removeprefix("NVIDIA ")
-    bars(left, gpu, f"Soft-DTW, forward + backward, {device} (batch x length x dimension)")
+    bars(left, gpu, f"Soft-DTW with gradients, {device}")
+    shape = OPTIONS_OF.replace("x", " x ")
+    bars_of_options(middle, seconds_of_options(options, shapes), f"{shape}, {device}")
     bars(right, cpu, f"Tasks on sets of series, CPU with {tasks['settings']['threads']} threads")
     figure.savefig(path, dpi=110)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("shapes", "libraries"):
+    for name in ("shapes", "options", "libraries"):
         parser.add_argument(f"--{name}", type=pathlib.Path, default=RESULTS / f"h200_{name}.json")
     parser.add_argument("--tasks", type=pathlib.Path, default=RESULTS / "cpu_tasks.json")
     parser.add_argument("--output", default="speed.png")
     options = parser.parse_args()
-    records = (json.loads(record.read_text()) for record in (options.shapes, options.libraries, options.tasks))
+    paths = options.shapes, options.options, options.libraries, options.tasks
+    records = (json.loads(path.read_text()) for path in paths)
     draw(*records, options.output)
     print(f"drawn in {options.output}")
 

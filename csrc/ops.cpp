@@ -84,6 +84,46 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.
   m.def("best_ranges(Tensor x, Tensor y, float warp_penalty, str cost) -> (Tensor value, Tensor start)");
 
+  // Elastic measures (core/elastic.h): "edit", "edr", "lcss", "twed", "msm" or "weighted"; gamma 0, without gammas: hard.
+  // x_times (B, N), y_times (B, M): of "twed", in the unit of the costs, or None for `parameter` times the place; x_gaps (B, N),
+  // y_gaps (B, M): u and l of "edit" and "twed"; the dtype of the series, any strides. parameters (B,) float64, or None where
+  // `parameter` holds for every pair: epsilon of "edr" and "lcss", c of "msm", g of "weighted". With x_index and y_index (B,) int32
+  // (both or neither) a pair has those series, with their lengths, times and gaps; what is (B,) stays of pairs. sum_border: (11).
+  // saved: hard, the path as spans (B, N + 1, 2) int32, the first and last column, of 0 to M, that it meets in each row of 0 to
+  // N, [M + 1, M] beyond a pair's length or where there is none; soft, bytes. Nothing where save is false.
+  // Gradients are of each pair; an empty tensor where none is asked for. grad_parameter and grad_gamma: (B,), by need_numbers.
+  const std::string elastic_options =
+      "Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, Tensor? parameters, int bandwidth, "
+      "float gamma, float parameter, str measure, str cost, bool sum_border, str kernel, ";
+  m.def(("elastic(Tensor? x_index, Tensor? y_index, Tensor x, Tensor y, Tensor? x_times, Tensor? y_times, Tensor? x_gaps, "
+         "Tensor? y_gaps, " +
+         elastic_options + "bool save) -> (Tensor value, Tensor saved)")
+            .c_str());
+  m.def(("elastic_backward(Tensor? x_index, Tensor? y_index, Tensor grad_value, Tensor x, Tensor y, Tensor? x_times, "
+         "Tensor? y_times, Tensor? x_gaps, Tensor? y_gaps, Tensor value, Tensor saved, " +
+         elastic_options +
+         "bool need_x, bool need_y, bool need_times, bool need_gaps, bool need_numbers) -> (Tensor grad_x, Tensor grad_y, "
+         "Tensor grad_x_times, Tensor grad_y_times, Tensor grad_x_gaps, Tensor grad_y_gaps, Tensor grad_parameter, "
+         "Tensor grad_gamma)")
+            .c_str());
+  // diagonal, up, left: (B, N, M) of one dtype, any strides, 0 where they do not depend on the cell. Their gradients are D, U, L.
+  m.def(
+      "elastic_from_costs(Tensor diagonal, Tensor up, Tensor left, Tensor? x_lengths, Tensor? y_lengths, Tensor? "
+      "bandwidths, "
+      "Tensor? gammas, int bandwidth, float gamma, bool sum_border, str kernel, bool save) -> (Tensor value, Tensor "
+      "saved)");
+  m.def(
+      "elastic_from_costs_backward(Tensor grad_value, Tensor diagonal, Tensor up, Tensor left, Tensor value, Tensor saved, "
+      "Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, Tensor? gammas, int bandwidth, float gamma, bool "
+      "sum_border, "
+      "str kernel, bool need_numbers) -> (Tensor grad_diagonal, Tensor grad_up, Tensor grad_left, Tensor grad_gamma)");
+  // The size of `saved` of a soft call, by the backend of either library.
+  for (const char* const of_device : {"cpu", "cuda"})
+    m.def((std::string(of_device) +
+           "_elastic_saved_size(int batch, int n, int m, int dim, bool is_float64, str measure, bool has_band, str kernel, "
+           "int device) -> int")
+              .c_str());
+
   m.def(
       "hessian_product(Tensor cost_matrix, Tensor tangent, Tensor? x_lengths, Tensor? y_lengths, Tensor? bandwidths, "
       "Tensor? gammas, Tensor? warp_penalties, int bandwidth, float gamma, float warp_penalty, bool need_alignment) "

@@ -9,6 +9,7 @@ ORDER = (
     "fit_barycenter",
     "cluster_series",
     "nearest_centroid",
+    "elastic_neighbours",
     "find_pattern",
     "draw_bands",
 )

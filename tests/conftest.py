@@ -48,6 +48,16 @@ def seed():
 
 
 @pytest.fixture
+def filled_memory():
+    """opcheck compares all of what two calls return, also bytes of `saved` that a kernel has no use for."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.fixture
 def one_thread():
     """For problems so small that threads would wait for each other most of the time."""
     threads = torch.get_num_threads()

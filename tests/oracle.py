@@ -315,3 +315,144 @@ def z_normalised(series):
         if not (own == own[0]).all():
             result[:, d] = (own - own.mean()) / own.std()
     return result
+
+
+def elastic_borders(up, left, border, bandwidth=None):
+    """The (n + 1, m + 1) table of (11) with nothing but row and column 0 in it: "inf", or "sum" of up and left."""
+    n, m = up.shape
+    table = [[math.inf] * (m + 1) for _ in range(n + 1)]
+    table[0][0] = 0.0
+    if border == "sum":
+        for i in range(1, n + 1):
+            if in_band(i, 0, n, m, bandwidth):
+                table[i][0] = table[i - 1][0] + up[i - 1, 0]
+        for j in range(1, m + 1):
+            if in_band(0, j, n, m, bandwidth):
+                table[0][j] = table[0][j - 1] + left[0, j - 1]
+    return table
+
+
+def elastic(diagonal, up, left, gamma=0.0, border="inf", bandwidth=None):
+    """(11) and (12) of one pair from (n, m) step costs: the value, and the masses D, U, L, as (n + 1, m + 1) tables.
+
+    gamma = 0 takes the minimum: of equal steps the diagonal one before up before left.
+    """
+    n, m = diagonal.shape
+    table = elastic_borders(up, left, border, bandwidth)
+    shares = [[None] * (m + 1) for _ in range(n + 1)]
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            if not in_band(i, j, n, m, bandwidth):
+                continue
+            steps = [
+                table[i - 1][j - 1] + diagonal[i - 1, j - 1],
+                table[i - 1][j] + up[i - 1, j - 1],
+                table[i][j - 1] + left[i - 1, j - 1],
+            ]
+            least = min(steps)
+            if gamma == 0 or least == math.inf:
+                table[i][j] = least
+                shares[i][j] = [float(k == steps.index(least)) for k in range(3)]
+            else:
+                weights = [math.exp((least - value) / gamma) for value in steps]
+                table[i][j] = least - gamma * math.log(sum(weights))
+                shares[i][j] = [weight / sum(weights) for weight in weights]
+    for i in range(1, n + 1):
+        shares[i][0] = [0.0, 1.0, 0.0]
+    for j in range(1, m + 1):
+        shares[0][j] = [0.0, 0.0, 1.0]
+    mass = np.zeros((n + 2, m + 2))
+    masses = np.zeros((3, n + 1, m + 1))
+    mass[n, m] = 1.0
+    for i in range(n, -1, -1):
+        for j in range(m, -1, -1):
+            if mass[i, j] and i + j > 0:
+                masses[:, i, j] = mass[i, j] * np.array(shares[i][j])
+                for part, (a, b) in zip(masses[:, i, j], ((i - 1, j - 1), (i - 1, j), (i, j - 1)), strict=True):
+                    if part:
+                        mass[a, b] += part
+    return table[n][m], *masses
+
+
+def elastic_path(diagonal, up, left, border="inf", bandwidth=None):
+    """The best path as (cells, steps): cells from 0, -1 for the border; steps 0 diagonal, 1 up, 2 left, first to last."""
+    n, m = diagonal.shape
+    _, *masses = elastic(diagonal, up, left, 0.0, border, bandwidth)
+    i, j, cells, steps = n, m, [], []
+    while i + j > 0:
+        step = next(k for k in range(3) if masses[k][i, j] > 0)
+        cells.append([i - 1, j - 1])
+        steps.append(step)
+        i, j = i - (step != 2), j - (step != 1)
+    return cells[::-1], steps[::-1]
+
+
+def elastic_path_costs(diagonal, up, left, border="inf"):
+    """What each path of a table costs that is small enough to count them all."""
+    n, m = diagonal.shape
+
+    def onward(i, j, cost):
+        if (i, j) == (n, m):
+            return [cost]
+        found = []
+        if i < n and j < m:
+            found += onward(i + 1, j + 1, cost + diagonal[i, j])
+        if i < n and (j > 0 or border == "sum"):
+            found += onward(i + 1, j, cost + up[i, max(j - 1, 0)])
+        if j < m and (i > 0 or border == "sum"):
+            found += onward(i, j + 1, cost + left[max(i - 1, 0), j])
+        return found
+
+    return np.array(onward(0, 0, 0.0))
+
+
+def norm(vectors, degree):
+    """Over the last axis: the Lp norm, or for a negative degree the sum of powers without the root."""
+    total = (np.abs(vectors) ** abs(degree)).sum(-1)
+    return total if degree < 0 else total ** (1 / degree)
+
+
+def measure_costs(name, x, y, **parameters):
+    """The (n, m) costs (diagonal, up, left) of a measure, and its border; x (n, d) and y (m, d) without padding."""
+    n, m = len(x), len(y)
+    ones = np.ones((n, m))
+    distance = norm(x[:, None] - y[None], 2)
+    if name == "twed":
+        nu, lmbda, degree = (parameters.get(k, v) for k, v in (("nu", 0.001), ("lmbda", 1.0), ("degree", 2)))
+        t, s = parameters.get("x_times"), parameters.get("y_times")
+        t, s = np.arange(1.0, n + 1) if t is None else t, np.arange(1.0, m + 1) if s is None else s
+        own = norm(x[:, None] - y[None], degree) + nu * np.abs(t[:, None] - s[None])
+        diagonal = own.copy()
+        diagonal[1:, 1:] += own[:-1, :-1]
+        up = np.r_[math.inf, norm(np.diff(x, axis=0), degree) + nu * np.abs(np.diff(t)) + lmbda]
+        left = np.r_[math.inf, norm(np.diff(y, axis=0), degree) + nu * np.abs(np.diff(s)) + lmbda]
+        return diagonal, up[:, None] * ones, left[None] * ones, "inf"
+    if name == "erp":
+        gap = np.broadcast_to(parameters.get("g", 0.0), x.shape[1:])
+        return distance, norm(x - gap, 2)[:, None] * ones, norm(y - gap, 2)[None] * ones, "sum"
+    if name == "edr":
+        epsilon = parameters.get("epsilon")
+        epsilon = max(x.std(), y.std()) / 4 if epsilon is None else epsilon
+        return np.where(distance < epsilon, 0.0, 1.0), ones, ones, "sum"
+    if name == "lcss":
+        return np.where(distance <= parameters.get("epsilon", 1.0), 0.0, 2.0), ones, ones, "sum"
+    if name == "msm":
+        c = parameters.get("c", 1.0)
+        x, y = x[:, 0], y[:, 0]
+        up, left = np.full((n, m), math.inf), np.full((n, m), math.inf)
+        for i, j in itertools.product(range(n), range(m)):
+            if i > 0:
+                up[i, j] = c + split_or_merge(x[i], x[i - 1], y[j])
+            if j > 0:
+                left[i, j] = c + split_or_merge(y[j], y[j - 1], x[i])
+        return np.abs(x[:, None] - y[None]), up, left, "inf"
+    k = np.abs(np.arange(n)[:, None] - np.arange(m)[None])
+    weighted = distance**2 / (1 + np.exp(-parameters.get("g", 0.05) * (k - max(n, m) / 2)))
+    return weighted, weighted, weighted, "inf"
+
+
+def split_or_merge(value, before, other):
+    """Stefan, Athitsos & Das 2013: nothing more where the value lies between the two, else the way to the nearer one."""
+    if min(before, other) <= value <= max(before, other):
+        return 0.0
+    return min(abs(value - before), abs(value - other))

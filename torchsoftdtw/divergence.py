@@ -6,7 +6,7 @@ import torch
 
 from ._autograd import transforms
 from ._autograd.cost_matrix import matrix_of
-from ._inputs import arguments
+from ._inputs import arguments, repeats
 from ._inputs.problem import of_series
 from ._internals import known_to_be
 from .alignment import alignments_of, refuse_gradients
@@ -77,29 +77,41 @@ def soft_dtw_divergence(
         (0.0, 0.931)
     """
     arguments.one_of("kind", kind, KINDS)
-    problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
-    refuse_open_ends(open_ends)
-    options = problem.options
-    first, second = (problem.x, options.x_lengths), (problem.y, options.y_lengths)
-    terms = [(first, second, 1.0), (first, first, -0.5), (second, second, -0.5)]
+    others = x_lengths, y_lengths, length_norm, open_ends
+    call = repeats.signature("divergence", x, y, gamma, warp_penalty, bandwidth, cost, kernel, *others)
+    problem = repeats.recall(call)
+    if problem is not None:
+        problem = problem._replace(x=x, y=y)
+    else:
+        problem = of_series(x, y, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
+        refuse_open_ends(open_ends)
+        if problem.x is x and problem.y is y:
+            repeats.remember(call, problem._replace(x=None, y=None))
     function = {"soft": values_of, "sharp": _expected_cost, "mean": _mean_cost}[kind]
-    total: torch.Tensor | float = 0
-    # The terms of a launch keep what their gradients need, or none of them keeps anything.
-    trains = [arguments.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b, _ in terms]
+    return problem.answer(_divergences(problem, kernel, function))
+
+
+def _divergences(problem, kernel, function):
+    """(B,), of the values that function(problem, kernel) gives for each of the three terms."""
+    options, batch = problem.options, problem.x.shape[0]
+    first, second = (problem.x, options.x_lengths), (problem.y, options.y_lengths)
+    terms = [(first, second), (first, first), (second, second)]
+    # The terms of a launch keep what their gradients need, or none of them keeps anything. That of x and y is in the first.
+    trains = [arguments.wants_gradient(a[0], b[0], options.gammas, options.warp_penalties) for a, b in terms]
+    total = None
     for wanted in (True, False):
         group = [term for term, needed in zip(terms, trains, strict=True) if needed == wanted]
         if not group:
             continue
-        left, left_lengths = _stack([a for a, _, _ in group])
-        right, right_lengths = _stack([b for _, b, _ in group])
-        others = {name: getattr(options, name) for name in ("bandwidths", "gammas", "warp_penalties")}
-        others = {name: None if tensor is None else tensor.repeat(len(group)) for name, tensor in others.items()}
-        own = options._replace(x_lengths=left_lengths, y_lengths=right_lengths, **others)
-        values = function(problem._replace(x=left, y=right, options=own), kernel).unflatten(
-            0, (len(group), problem.x.shape[0])
-        )
-        total = total + sum(weight * value for (_, _, weight), value in zip(group, values.unbind(0), strict=True))
-    return problem.answer(total)
+        left, left_lengths = _stack([a for a, _ in group])
+        right, right_lengths = _stack([b for _, b in group])
+        tensors = {name: getattr(options, name) for name in ("bandwidths", "gammas", "warp_penalties")}
+        tensors = {name: tensor.repeat(len(group)) for name, tensor in tensors.items() if tensor is not None}
+        own = options._replace(x_lengths=left_lengths, y_lengths=right_lengths, **tensors)
+        values = function(problem._replace(x=left, y=right, options=own), kernel)
+        for value in values.view(len(group), batch).unbind(0):
+            total = value if total is None else total.add(value, alpha=-0.5)
+    return total
 
 
 def refuse_open_ends(open_ends):
@@ -112,9 +124,10 @@ def refuse_open_ends(open_ends):
 
 def _stack(parts):
     """Series of several lengths, and their own lengths or None, as one batch (padded, lengths)."""
-    longest = _largest(series.shape[1] for series, _ in parts)
-    if all(lengths is None and _agree(series.shape[1], longest) for series, lengths in parts):
+    length = parts[0][0].shape[1]
+    if all(lengths is None and _agree(series.shape[1], length) for series, lengths in parts):
         return torch.cat([series for series, _ in parts]), None
+    longest = _largest(series.shape[1] for series, _ in parts)
     lengths = [
         torch.full(series.shape[:1], series.shape[1], device=series.device) if lengths is None else lengths
         for series, lengths in parts

@@ -39,8 +39,9 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     Args:
         n_clusters: k.
-        distance: "dtw", "soft_dtw" or "divergence", as in `cdist`. Values of "soft_dtw" may be negative, and inertias too.
-        gamma: smoothing of "soft_dtw" and "divergence".
+        distance: "dtw", "soft_dtw", "divergence" or one of `measures`, as in `cdist`. Values of "soft_dtw" may be negative,
+            and inertias too. Centres of a measure minimise the soft one.
+        gamma: smoothing of "soft_dtw" and "divergence"; None: 0.1. Of a measure None is 0, with 0.1 for its centres.
         cost: as in `cdist`; for "dtw" only "sqeuclidean".
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
@@ -72,7 +73,7 @@ class SoftDTWKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         n_clusters: int = 8,
         *,
         distance: Distance = "dtw",
-        gamma: float = 0.1,
+        gamma: float | None = None,
         cost: Cost = "sqeuclidean",
         bandwidth: int | None = None,
         warp_penalty: float = 0.0,
@@ -170,8 +171,9 @@ class SoftDTWNearestCentroid(SeriesClassifier):
     `barycenter` computes the averages of all classes in one batch, with the method "dba", "soft" or "divergence".
 
     Args:
-        distance: "dtw", "soft_dtw" or "divergence", as in `cdist`.
-        gamma: smoothing of "soft_dtw" and "divergence".
+        distance: "dtw", "soft_dtw", "divergence" or one of `measures`, as in `cdist`. Averages of a measure minimise
+            the soft one.
+        gamma: smoothing of "soft_dtw" and "divergence"; None: 0.1. Of a measure None is 0, with 0.1 for its averages.
         cost: as in `cdist`; for "dtw" only "sqeuclidean".
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
@@ -193,7 +195,7 @@ class SoftDTWNearestCentroid(SeriesClassifier):
         self,
         *,
         distance: Distance = "dtw",
-        gamma: float = 0.1,
+        gamma: float | None = None,
         cost: Cost = "sqeuclidean",
         bandwidth: int | None = None,
         warp_penalty: float = 0.0,
@@ -230,8 +232,8 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         n_neighbors: how many neighbours have a vote.
         weights: "uniform", or "distance": votes are weighted by 1 / distance; if some distances are 0, only those
             count. Not for "soft_dtw", whose values may be negative.
-        distance: "dtw", "soft_dtw" or "divergence", as in `cdist`.
-        gamma: smoothing of "soft_dtw" and "divergence".
+        distance: "dtw", "soft_dtw", "divergence" or one of `measures`, as in `cdist`.
+        gamma: smoothing of "soft_dtw" and "divergence"; None: 0.1, and 0 of a measure.
         cost: as in `cdist`.
         bandwidth: Sakoe-Chiba radius, or None.
         warp_penalty: cost of a step that advances in one series only.
@@ -254,7 +256,7 @@ class SoftDTWKNeighborsClassifier(SeriesClassifier):
         *,
         weights: Literal["uniform", "distance"] = "uniform",
         distance: Distance = "dtw",
-        gamma: float = 0.1,
+        gamma: float | None = None,
         cost: Cost = "sqeuclidean",
         bandwidth: int | None = None,
         warp_penalty: float = 0.0,

@@ -73,12 +73,11 @@ def soft_dtw(
         >>> round(soft_dtw(x, y, gamma=0.1).item(), 3)
         0.931
     """
-    bare = x_lengths is None and y_lengths is None and bandwidth is None and length_norm is False and open_ends is False
-    call = repeats.signature(x, y, gamma, warp_penalty, cost, kernel) if bare else None
-    if call is not None:
-        known = repeats.known.get(call)
-        if known is not None:
-            return transforms.value_of_series(x, y, known)
+    others = x_lengths, y_lengths, length_norm, open_ends
+    call = repeats.signature("soft_dtw", x, y, gamma, warp_penalty, bandwidth, cost, kernel, *others)
+    known = repeats.recall(call)
+    if known is not None:
+        return transforms.value_of_series(x, y, known)
     if per_pair.is_zero(gamma):
         selection.check_name(kernel)
         return hard.dtw(

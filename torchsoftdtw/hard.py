@@ -4,7 +4,7 @@ import torch
 
 from ._autograd import hard_dtw
 from ._autograd.cost_matrix import matrix_of
-from ._inputs import arguments
+from ._inputs import arguments, repeats
 from ._inputs import cost as costs
 from ._inputs.arguments import wants_gradient
 from ._inputs.problem import of_series
@@ -56,8 +56,18 @@ def dtw(
         >>> dtw(x, y).item()
         1.0
     """
+    others = x_lengths, y_lengths, length_norm, open_ends
+    call = repeats.signature("dtw", x, y, 1.0, warp_penalty, bandwidth, cost, "auto", *others)
+    known = repeats.recall(call)
+    if known is not None:
+        return hard_dtw.value_and_spans_of_series(x, y, *known)[0]
     problem = of_series(x, y, 1.0, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends)
-    return problem.answer(values_of(problem))
+    if call is None:
+        return problem.answer(values_of(problem))
+    reduced, inputs = _reduced_and_inputs(problem)
+    if reduced.x is x and reduced.y is y:
+        repeats.remember(call, inputs)
+    return problem.answer(reduced.value(hard_dtw.value_and_spans_of_series(reduced.x, reduced.y, *inputs)[0]))
 
 
 def dtw_from_cost(
@@ -189,15 +199,21 @@ def values_of(problem):
 
 def _values_and_spans(problem, with_path=False):
     """The values (B,) of a Problem, and the spans of the paths, if they are wanted or a gradient is."""
+    if callable(problem.cost):
+        ops.require_build_for(problem.x)
+        return of_cost(matrix_of(problem), problem.options, problem.open_ends, with_path)
+    reduced, inputs = _reduced_and_inputs(problem, with_path)
+    value, spans = hard_dtw.value_and_spans_of_series(reduced.x, reduced.y, *inputs)
+    return reduced.value(value), spans
+
+
+def _reduced_and_inputs(problem, with_path=False):
+    """The problem in a kernel's own cost, and what the op takes after its series."""
     x, y, cost, options = problem[:4]
     ops.require_build_for(x)
-    if callable(cost):
-        return of_cost(matrix_of(problem), options, problem.open_ends, with_path)
     reduced = costs.reduce_to_kernel_cost(cost, x, y, options)
     save = with_path or wants_gradient(x, y, options.warp_penalties)
-    inputs = reduced.x, reduced.y, *_inputs(reduced.options), problem.open_ends, reduced.name, save
-    value, spans = hard_dtw.value_and_spans_of_series(*inputs)
-    return reduced.value(value), spans
+    return reduced, (*_inputs(reduced.options), problem.open_ends, reduced.name, save)
 
 
 def of_cost(matrix, options, open_ends, with_path=False):

@@ -21,7 +21,7 @@ def nearest(
     k: int,
     *,
     distance: Distance = "dtw",
-    gamma: float = 0.1,
+    gamma: float | None = None,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,
     y_lengths: Lengths = None,

@@ -23,7 +23,7 @@ def cdist(
     y: SeriesSet | None = None,
     *,
     distance: Distance = "dtw",
-    gamma: float = 0.1,
+    gamma: float | None = None,
     cost: Cost = "sqeuclidean",
     x_lengths: Lengths = None,
     y_lengths: Lengths = None,
@@ -48,10 +48,12 @@ def cdist(
         x: (P, N, D), series of length N and dimension D: a tensor, or a NumPy array. Or a list of P series (length, D),
             or a nested tensor, with different lengths.
         y: (Q, M, D), in any of these forms. None: x itself, and half of the pairs are computed.
-        distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"). The values are those of
-            these functions.
-        gamma: smoothing of "soft_dtw" and "divergence", one positive number for all pairs. "dtw" has none.
-        cost: as in `soft_dtw`. A callable gets the series of some pairs at a time.
+        distance: "dtw", "soft_dtw", or "divergence" (`soft_dtw_divergence` of kind "soft"), or one of `measures`, such as
+            measures.TWED(nu=0.01). The values are those of these functions.
+        gamma: smoothing of "soft_dtw" and "divergence", one positive number for all pairs; None: 0.1. "dtw" has none. Of a
+            measure None means 0, the measure itself.
+        cost: as in `soft_dtw`. A callable gets the series of some pairs at a time. A measure has its own, and takes no
+            warp_penalty and no open_ends.
         x_lengths: (P,) integers from 1 to N, as in `soft_dtw`.
         y_lengths: (Q,) integers from 1 to M; if y is None, those of x.
         bandwidth: Sakoe-Chiba radius, one integer for all pairs, or None.

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
+if TYPE_CHECKING:
+    from .measures import Measure
+
 if TYPE_CHECKING or find_spec("numpy"):
     from numpy import ndarray as Array  # torch has imported it already
 else:
@@ -17,7 +20,7 @@ Series: TypeAlias = torch.Tensor | PackedSequence
 SeriesSet: TypeAlias = torch.Tensor | Array | Sequence[torch.Tensor] | Sequence[Array]  # of a length of their own in a list
 TensorOrArray: TypeAlias = Any  # a tensor or an array, as the series are
 Out: TypeAlias = torch.Tensor | Array | str | PathLike[str] | None
-Distance: TypeAlias = Literal["dtw", "soft_dtw", "divergence"]
+Distance: TypeAlias = 'Literal["dtw", "soft_dtw", "divergence"] | Measure'
 Method: TypeAlias = Literal["soft", "dba", "divergence"]
 Cost: TypeAlias = (
     Literal["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
@@ -42,6 +45,22 @@ class DTWPath(NamedTuple):
 
     value: torch.Tensor
     paths: list[torch.Tensor] | torch.Tensor
+
+
+class ElasticPath(NamedTuple):
+    """The result of `elastic_path`.
+
+    Attributes:
+        value: (B,) values of the measure, or 0-d for a pair without a batch.
+        paths: a (K, 2) int64 tensor for every pair, or the tensor alone for a pair without a batch: cells (i, j) counted
+            from 0, first to last; -1 where a path leaves out rows or columns before any of the other series.
+        steps: a (K,) uint8 tensor for every pair: how the path comes into each cell, 0 by a match, 1 by leaving out row i
+            (up), 2 by leaving out column j (left).
+    """
+
+    value: torch.Tensor
+    paths: list[torch.Tensor] | torch.Tensor
+    steps: list[torch.Tensor] | torch.Tensor
 
 
 class SoftAlignment(NamedTuple):

@@ -16,7 +16,8 @@ struct Reverse {
   }
 
   // Steps last, last - 1, ..., first. The row below the strip leaves its shares in `incoming`, the strip puts its own there.
-  // E goes to `gradient`, or takes the place of the first weight, which `weights` has of the last step.
+  // E goes to `gradient`, or takes the place of the first weight, which `weights` has of the last step; of what is dead there
+  // is none.
   template <bool StoreE, typename Quarters, typename Sink>
   SOFTDTW_INLINE void steps(
       const Pair<T>& pair, const Scratch<T>& scratch, T* weights, int64_t first, int64_t last, Sink& gradient) {
@@ -42,29 +43,18 @@ struct Reverse {
         from_corner[kLast] = V{};
         gradient.leave_vector(kLast);
       }
-      if (StoreE) {
-        ascending<0, kFirst>([&](auto k) SOFTDTW_LAMBDA { store(weights + k * kWidth<T>, V{}); });
-        ascending<kLast, kVectors>([&](auto k) SOFTDTW_LAMBDA { store(weights + k * kWidth<T>, V{}); });
-      }
-      gradient.leave_step(t);
+      gradient.leave_step(Constant<kFirst>{}, t);
       if (t < pair.m) scratch.incoming[t] = from_below[0][0];
     }
     ascending<0, kVectors>(
         [&](auto k) SOFTDTW_LAMBDA { left[k] = from_right[k], up[k] = from_below[k], diag[k] = from_corner[k]; });
   }
 
-  // The same in runs of one kind of block.
   template <bool StoreE, typename Sink>
   void runs(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, Sink& gradient) {
-    while (last >= first) {
-      int64_t begin = last / kSteps * kSteps;
-      const Live live = live_quarters(pair, row, begin);
-      while (begin > first && live.all() && live_quarters(pair, row, begin - kSteps).all()) begin -= kSteps;
-      T* const weights = scratch.weights + (last - first) * 3 * kRows;
-      with_live(
-          live, [&](auto quarters) { steps<StoreE, decltype(quarters)>(pair, scratch, weights, begin, last, gradient); });
-      last = begin - 1;
-    }
+    with_runs(pair, row, first, last, [&](auto quarters, int64_t begin, int64_t end) {
+      steps<StoreE, decltype(quarters)>(pair, scratch, scratch.weights + (end - first) * 3 * kRows, begin, end, gradient);
+    });
   }
 
   void segment(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last) {

@@ -36,7 +36,8 @@ Tensor dtw_bounds(Tensor x, Tensor low, Tensor high, std::string cost) {
     const Tensor bounds = new_strided(x, {rows, columns}, {columns, 1}, type_of(x));
     T* const out = bounds.mutable_data_ptr<T>();
     const T* const series = x.const_data_ptr<T>();
-    run_pairs((rows + kTogether - 1) / kTogether, 0, x, [&](int64_t group, char*) {
+    const double work = double(rows) * double(columns) * double(length * boxes.dim) / 4;
+    run_pairs((rows + kTogether - 1) / kTogether, 0, work, x, [&](int64_t group, char*) {
       const int64_t first = group * kTogether, last = std::min(first + kTogether, rows);
       for (int64_t q = 0; q < columns; ++q)
         for (int64_t p = first; p < last; ++p)

@@ -5,12 +5,25 @@
 struct Rows {
   int64_t begin, end;
 };
+inline Rows rows_of(const Live& live) { return {live.begin * kSteps, live.end * kSteps}; }
+
+// Of a quarter of a strip, for product.h. Columns backwards: column c of a tile's row is at kSteps - 1 - c, and those of the tile
+// to the left follow.
+template <typename T>
+struct Tiles {
+  alignas(64) T m[kQuarters][kSteps][2 * kSteps];
+  alignas(64) T r[kQuarters][kSteps][2 * kSteps];
+  int64_t step[kQuarters] = {-1, -1, -1, -1};  // of the block that they were filled for
+};
+template <>
+struct Tiles<double> {};  // which need none
 
 template <typename T>
 struct CostBlock {
   alignas(64) T m[kSteps][kRows];
   alignas(64) T r[kSteps][kRows];
   double least = 0;  // the most negative scaled cost so far, or 0
+  Tiles<T> tiles;
 };
 
 template <typename T>
@@ -40,20 +53,25 @@ void split_wide_costs(const double* cost, double scale, const Rows& rows, T* m, 
   for (int64_t row = rows.begin; row < rows.end; ++row) m[row] = T(whole[row]), r[row] = T(rest[row]);
 }
 
-template <class C, typename T, bool Line>
-void fill_from_series(
-    const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
+// A scaled cost in double, where T alone would lose the fraction: a register of double has half as many lanes.
+SOFTDTW_INLINE void split_wide_cost(Vec<double> cost, double scale, float* m, float* r) {
+  const Vec<double> scaled = minimum(splat<double>(Unreachable<float>::value), cost * scale);  // a NaN stays one
+  const Vec<double> part = fraction(scaled);
+  store_narrow(m, scaled - part);
+  store_narrow(r, part);
+}
+
+#include "product.h"
+
+template <class C, typename T>
+void fill_from_line(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
   const Vec<T> scale = splat(T(pair.scale));
   const T* const x = pair.x + row;
   const T* const y = pair.y + kRows + pair.m - 1 - step;
   for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
-    const Vec<T> first_x = load(x + k);
+    const Vec<T> own = load(x + k);
     for (int64_t i = 0; i < steps; ++i) {
-      Vec<T> cost = C::share(first_x - load(y - i + k), Vec<T>{});
-      if (!Line)
-        for (int64_t d = 1; d < pair.dim; ++d)
-          cost = C::share(load(x + d * pair.x_stride + k) - load(y + d * pair.y_stride - i + k), cost);
-      cost = C::finish(cost);
+      const Vec<T> cost = C::finish(C::share(own - load(y - i + k), Vec<T>{}));
       if constexpr (sizeof(T) < sizeof(double))
         split_small_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
       else
@@ -62,17 +80,62 @@ void fill_from_series(
   }
 }
 
-template <class C, typename T>
-void fill_wide(C, const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
-  for (int64_t i = 0; i < steps; ++i) {
-    alignas(64) double cost[kRows] = {};
-    const T* x = pair.x + row;
-    const T* y = pair.y + kRows + pair.m - 1 - (step + i);
-    for (int64_t d = 0; d < pair.dim; ++d, x += pair.x_stride, y += pair.y_stride)
-      for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = C::share(double(x[r]) - double(y[r]), cost[r]);
-    for (int64_t r = rows.begin; r < rows.end; ++r) cost[r] = C::finish(cost[r]);
-    split_wide_costs(cost, pair.scale, rows, block.m[i], block.r[i]);
+constexpr int kDimsAtOnce = 8;                                    // whose vectors of a block are brought together
+constexpr int kStepsAtOnce = SOFTDTW_VECTOR_BYTES == 64 ? 8 : 4;  // whose sums are in registers
+
+// Calls use(i, k, cost) with the costs of step + i and of the rows from k on, kWidth<W> of them, in the dtype W. Of a step that is
+// not wanted, from `steps` to kSteps, they mean nothing.
+//
+// The vectors of a block are copied first, some coordinates at a time: where they are, those of neighbouring coordinates may all
+// fall into a few sets of the cache. Then a sum over them stays in its register, and there are enough sums to hide the latency.
+template <typename W, class C, typename T, typename Use>
+SOFTDTW_INLINE void with_costs(
+    C, const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, const Use& use) {
+  alignas(64) W x[kDimsAtOnce][kRows], y[kDimsAtOnce][kRows + kSteps], sums[kSteps][kRows];
+  for (int64_t first = 0; first < pair.dim; first += kDimsAtOnce) {
+    const int64_t dims = pair.dim - first < kDimsAtOnce ? pair.dim - first : kDimsAtOnce;
+    for (int64_t d = 0; d < dims; ++d) {
+      const T* const from_x = pair.x + (first + d) * pair.x_stride + row;
+      const T* const from_y = pair.y + (first + d) * pair.y_stride + kRows + pair.m - step - kSteps;  // of step kSteps - 1
+      for (int64_t r = 0; r < kRows; ++r) x[d][r] = from_x[r];
+      for (int64_t c = 0; c < kSteps - steps; ++c) y[d][c] = 0;
+      for (int64_t c = kSteps - steps; c < kRows + kSteps - 1; ++c) y[d][c] = from_y[c];
+    }
+    for (int64_t k = rows.begin; k < rows.end; k += kWidth<W>)
+      for (int64_t i = 0; i < kSteps; i += kStepsAtOnce) {
+        Vec<W> sum[kStepsAtOnce];
+        ascending<0, kStepsAtOnce>([&](auto a) SOFTDTW_LAMBDA { sum[a] = first > 0 ? load(sums[i + a] + k) : Vec<W>{}; });
+        for (int64_t d = 0; d < dims; ++d) {
+          const Vec<W> own = load(x[d] + k);
+          const W* const other = y[d] + kSteps - 1 - i + k;
+          ascending<0, kStepsAtOnce>([&](auto a) SOFTDTW_LAMBDA { sum[a] = C::share(own - load(other - a), sum[a]); });
+        }
+        if (first + kDimsAtOnce < pair.dim)
+          ascending<0, kStepsAtOnce>([&](auto a) SOFTDTW_LAMBDA { store(sums[i + a] + k, sum[a]); });
+        else
+          ascending<0, kStepsAtOnce>([&](auto a) SOFTDTW_LAMBDA { use(i + a, k, C::finish(sum[a])); });
+      }
   }
+}
+
+template <class C, typename T>
+void fill_from_series(
+    C type, const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
+  const Vec<T> scale = splat(T(pair.scale));
+  with_costs<T>(type, pair, row, rows, step, steps, [&](int64_t i, int64_t k, Vec<T> cost) SOFTDTW_LAMBDA {
+    if constexpr (sizeof(T) < sizeof(double))
+      split_small_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
+    else
+      split_cost<T>(cost, scale, block.m[i] + k, block.r[i] + k);
+  });
+}
+
+template <class C>
+void fill_wide(
+    C type, const Pair<float>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<float>& block) {
+  with_costs<double>(type, pair, row, rows, step, steps, [&](int64_t i, int64_t k, Vec<double> cost) SOFTDTW_LAMBDA {
+    split_wide_cost(cost, pair.scale, block.m[i] + k, block.r[i] + k);
+  });
 }
 
 template <typename T, typename From>
@@ -97,10 +160,11 @@ void fill_from_matrix(
 }
 
 // Cells left of the table or outside the band cannot be reached. Cells right of the table and below it need no care: nothing
-// of theirs flows into the table.
+// of theirs flows into the table. Of r none needs any: outside the band it is a number, unless the pair has a NaN inside, too.
 template <typename T>
 void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
-  const auto clamp = [](int64_t r) { return r < 0 ? 0 : r > kRows ? kRows : r; };
+  const auto clamp = [&](int64_t r) { return r < rows.begin ? rows.begin : r > rows.end ? rows.end : r; };
+  const Vec<T> infinite = splat<T>(Unreachable<T>::value);
   Vec<T> lanes;
   for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(lane);
   for (int64_t i = 0; i < steps; ++i) {
@@ -108,33 +172,37 @@ void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
     const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
     const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
-    const Vec<T> infinite = splat<T>(Unreachable<T>::value), zero = {};
-    for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
-      if (begin <= k && k + kWidth<T> <= end) continue;
-      const auto alive = (lanes >= splat(T(begin - k))) & (lanes < splat(T(end - k)));
-      store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite);
-      store(block.r[i] + k, alive ? load(block.r[i] + k) : zero);
-    }
+    const auto keep = [&](int64_t k, auto alive)
+                          SOFTDTW_LAMBDA { store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite); };
+    for (int64_t k = rows.begin; k < begin; k += kWidth<T>) keep(k, lanes >= splat(T(begin - k)));
+    for (int64_t k = end / kWidth<T> * kWidth<T>; k < rows.end; k += kWidth<T>) keep(k, lanes < splat(T(end - k)));
   }
 }
 
 template <typename T>
 void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step, int64_t steps, CostBlock<T>& block) {
-  const Rows rows{live.begin * kSteps, live.end * kSteps};
+  const Rows rows = rows_of(live);
   if (pair.cost == Cost::kMatrix && pair.matrix.narrow.data)
     fill_from_matrix(pair, pair.matrix.narrow, row, rows, step, steps, block);
   else if (pair.cost == Cost::kMatrix)
     fill_from_matrix(pair, pair.matrix.wide, row, rows, step, steps, block);
-  else if (pair.wide)
-    with_cost<Costs<PlainMath<double>>>(
-        pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });
-  else
+  else if (pair.wide) {
+    if constexpr (sizeof(T) < sizeof(double)) {
+      if (pair.by_products)
+        fill_by_products(pair, row, live, step, block);
+      else
+        with_cost<Costs<VectorMath<double>>>(
+            pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });
+    }
+  } else
     with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
-      const auto fill =
-          pair.dim == 1 ? fill_from_series<decltype(type), T, true> : fill_from_series<decltype(type), T, false>;
-      fill(pair, row, rows, step, steps, block);
+      if (pair.dim == 1)
+        fill_from_line<decltype(type)>(pair, row, rows, step, steps, block);
+      else
+        fill_from_series(type, pair, row, rows, step, steps, block);
     });
-  const int64_t last_of_strip = step + steps - 1 - row;
-  const bool inside = step >= kRows - 1 && last_of_strip <= pair.high && step - row - 2 * (kRows - 1) >= pair.low;
+  // Of the first row its last cell, of the last row its first one.
+  const int64_t rightmost = step + steps - 1 - row - 2 * rows.begin, leftmost = step - row - 2 * (rows.end - 1);
+  const bool inside = step >= rows.end - 1 && rightmost <= pair.high && leftmost >= pair.low;
   if (!inside) forbid_outside(pair, row, rows, step, steps, block);
 }

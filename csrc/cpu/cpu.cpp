@@ -33,7 +33,8 @@ const Isa& choose_isa() {
 template <template <typename, typename> class Pass, typename T, class Out>
 void run_exactly(const Problem<T>& problem, const Out& out, char* saved, const Tensor& like) {
   const auto run_pass = [&](const auto& pass, int64_t count) {
-    return run(pass, count, threads_for(problem.n, problem.m), kRows * problem.m, like);
+    const double work = work_of(problem) * pass.sweeps() * double(count) / double(problem.batch);
+    return run(pass, count, threads_for(problem.n, problem.m), kRows * problem.m, work, like);
   };
   constexpr bool kCanFail = sizeof(T) < sizeof(double);
   std::vector<char> unsound(kCanFail ? problem.batch : 0);

@@ -31,8 +31,12 @@ struct SeriesGradient {
   // In place of vectors from k on, if they are dead: their columns have left them.
   SOFTDTW_INLINE void leave_vector(int k) { column[k] = V{}; }
 
-  // After the last vector of a step.
-  SOFTDTW_INLINE void leave_step(int64_t step) { dy[-step] += column[0][0]; }
+  // After the last vector of a step. `first`: the first vector that is live; beyond a band the column has no cell above it.
+  template <int kFirst>
+  SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t step) {
+    dy[kFirst * kWidth<T> - step] += column[kFirst][0];
+    if (kFirst > 0) column[kFirst][0] = 0;
+  }
 
   // After the last step of a segment; `step` is the first in time.
   SOFTDTW_INLINE void finish(int64_t step) {
@@ -51,34 +55,40 @@ struct NoGradient {
   template <typename V>
   SOFTDTW_INLINE void add(int, int64_t, V) {}
   SOFTDTW_INLINE void leave_vector(int) {}
-  SOFTDTW_INLINE void leave_step(int64_t) {}
+  template <int kFirst>
+  SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t) {}
 };
 
 // E becomes E / cost.
 template <class C, typename T>
-void divide_by_costs(C, const Pair<T>& pair, int64_t row, int64_t first, int64_t last, T* e) {
-  using V = Vec<T>;
-  for (int64_t t = first; t <= last; ++t, e += 3 * kRows)
-    for (int64_t k = 0; k < kRows; k += kWidth<T>) {
-      const T* const y = pair.y + kRows + pair.m - 1 - t + k;
-      V sum = {};
-      for (int64_t d = 0; d < pair.dim; ++d)
-        sum = C::share(load(pair.x + d * pair.x_stride + row + k) - load(y + d * pair.y_stride), sum);
-      store(e + k, over_cost<VectorMath<T>>(load(e + k), C::finish(sum)));
-    }
+void divide_by_costs(C type, const Pair<T>& pair, int64_t row, int64_t first, int64_t last, T* e) {
+  for (int64_t step = first; step <= last; step += kSteps, e += kSteps * 3 * kRows) {
+    const int64_t steps = last - step + 1 < kSteps ? last - step + 1 : kSteps;
+    const Live live = live_quarters(pair, row, step);
+    with_costs<T>(type, pair, row, rows_of(live), step, steps, [&](int64_t i, int64_t k, Vec<T> cost) SOFTDTW_LAMBDA {
+      T* const own = e + i * 3 * kRows + k;
+      if (i < steps) store(own, over_cost<VectorMath<T>>(load(own), cost));
+    });
+  }
 }
 
 template <class Sum, typename T>
 void add_series_gradient(
     Sum, const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, const T* e) {
+  constexpr int kVectors = kRows / kWidth<T>;
   for (int64_t d = 0; d < pair.dim; ++d) {
     SeriesGradient<Sum, T> gradient;
     gradient.start(pair, scratch, row, d);
-    for (int64_t t = last; t >= first; --t) {
-      const T* const now = e + (t - first) * 3 * kRows;
-      ascending<0, kRows / kWidth<T>>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
-      gradient.leave_step(t);
-    }
+    with_runs(pair, row, first, last, [&](auto quarters, int64_t begin, int64_t end) {
+      constexpr int kFirst = decltype(quarters)::template first<kVectors>,
+                    kLast = decltype(quarters)::template last<kVectors>;
+      for (int64_t t = end; t >= begin; --t) {
+        const T* const now = e + (t - first) * 3 * kRows;
+        ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
+        if constexpr (kLast < kVectors) gradient.leave_vector(kLast);
+        gradient.leave_step(Constant<kFirst>{}, t);
+      }
+    });
     gradient.finish(first);
   }
 }

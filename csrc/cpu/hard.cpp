@@ -23,7 +23,9 @@ struct HardCpuBackend {
 
   template <typename T>
   static void backward(const Problem<T>& problem, const HardGradient<T>& gradient, const Tensor&) {
-    torch::stable::parallel_for(0, problem.batch, 1, [&](int64_t begin, int64_t end) {
+    const double of_path = 16.0 * double(problem.n + problem.m) * double(problem.dim + 1);
+    const int64_t grain = threads_for_work(of_path * double(problem.batch)) > 1 ? 1 : problem.batch;
+    torch::stable::parallel_for(0, problem.batch, grain, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         if (gradient.cost.data)
           for (int64_t row = 0; row < problem.n; ++row) path_gradient_of_cost(problem, gradient, b, int(row), 0, 1);

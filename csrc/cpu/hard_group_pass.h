@@ -29,7 +29,8 @@ struct GroupPass {
     HardGroup<T> group{};
     HardPair<T> pair;
     T *x, *y;
-    run_pairs(ceil_div(problem.batch, kGroup), carve(nullptr, group) + alone.carve(nullptr, pair, x, y), like, *this);
+    const int64_t bytes = carve(nullptr, group) + alone.carve(nullptr, pair, x, y);
+    run_pairs(ceil_div(problem.batch, kGroup), bytes, work_of(problem), like, *this);
   }
 
   int64_t carve(char* base, HardGroup<T>& group) const {

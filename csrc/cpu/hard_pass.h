@@ -65,7 +65,7 @@ struct HardPass {
   void run(const Tensor& like) const {
     HardPair<T> pair;
     T *x, *y;
-    run_pairs(problem.batch, carve(nullptr, pair, x, y), like, *this);
+    run_pairs(problem.batch, carve(nullptr, pair, x, y), work_of(problem), like, *this);
   }
 
   // The sweep asks for itself whether to stop.

@@ -16,27 +16,14 @@ inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t 
       x += pair.x_stride, y += pair.y_stride;
       for (int64_t k = 0; k < count; ++k) cost[k] = type.share(x[k] - y[k], cost[k]);
     }
-    for (int64_t k = 0; k < count; ++k) cost[k] = type.finish(cost[k]);
+  });
+  // Whole registers: of a square root the compiler makes a loop over numbers, in case one is negative.
+  with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
+    for (int64_t k = 0; k < count; k += kWidth<T>) store(cost + k, type.finish(load(cost + k)));
   });
 }
 
 using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64
-using HalfFloats = float __attribute__((vector_size(SOFTDTW_VECTOR_BYTES / 2)));
-
-SOFTDTW_INLINE Vec<double> widened(HalfFloats narrow) {
-#if SOFTDTW_VECTOR_BYTES == 64
-  return (Vec<double>)_mm512_cvtps_pd((__m256)narrow);  // of what follows below GCC makes four instructions
-#else
-  return __builtin_convertvector(narrow, Vec<double>);
-#endif
-}
-
-SOFTDTW_INLINE Vec<double> load_wide(const double* from) { return load(from); }
-SOFTDTW_INLINE Vec<double> load_wide(const float* from) {
-  HalfFloats narrow;
-  __builtin_memcpy(&narrow, from, sizeof narrow);
-  return widened(narrow);
-}
 
 // `count` cells of a diagonal, and more up to a whole register: rows that do not lie on it, whose entries nothing reads.
 // With steps, their bits are added to the bytes of their rows. Returns whether a cost is NaN, which a minimum would lose.

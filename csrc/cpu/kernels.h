@@ -24,13 +24,21 @@ namespace {
 
 #include "ranges_sweep.h"
 
+#include "elastic_costs.h"
+
+#include "elastic_sweep.h"
+
+#include "elastic_backward.h"
+
 }  // namespace
 
 extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>},
-    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>}};
+    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>,
+     elastic_sweep<float>, elastic_backward<float>},
+    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>,
+     elastic_sweep<double>, elastic_backward<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

@@ -1,9 +1,11 @@
 // Which rows of a strip have cells in the table while the wavefront fills the strip, drains from it, or has no rows below.
 //
 // A strip has four quarters of kSteps rows. In a block of steps that starts at a multiple of kSteps, a quarter is dead if all
-// its cells lie left of the table, right of it or below it. Dead quarters are always the last ones (left, below) or the first
-// ones (right). They are left out: those on the left stay unreachable, as they start; those on the right keep their entries of
-// the last live step, whose last row the next quarter reads once more. With a penalty, which is rare, all count as live.
+// its cells lie outside the table or the band. Dead quarters are always the last ones (on the left, below) or the first ones (on
+// the right). They are left out. Those on the left stay unreachable, as they start; they come to life a step before their first
+// cell, in which they see what is above that cell's left. Those on the right keep their entries of the last live step, whose
+// last row the next quarter reads on: right of the table that matters to no cell of it, and right of the band a quarter has had
+// a step without a cell, and is unreachable, before it is dead.
 
 constexpr int kQuarters = 4;
 static_assert(kRows == kQuarters * kSteps, "a quarter becomes live or dead from block to block");
@@ -17,12 +19,14 @@ struct Live {
 // Of the block that `step` belongs to.
 template <typename T>
 inline Live live_quarters(const Pair<T>& pair, int64_t row, int64_t step) {
-  if (pair.penalty > 0) return {0, kQuarters};
-  const int64_t block = step / kSteps, past = step / kSteps * kSteps - pair.m + 1, rows = ceil_div(pair.n - row, kSteps);
-  int64_t end = block + 1 < kQuarters ? block + 1 : kQuarters;
-  if (rows < end) end = rows;
-  const int64_t begin = past < kSteps || end < kQuarters ? 0 : past / kSteps < kQuarters ? past / kSteps : kQuarters - 1;
-  return {int(begin), int(end)};
+  const auto least = [](int64_t a, int64_t b) { return a < b ? a : b; };
+  const int64_t block = step / kSteps, first = block * kSteps;
+  // A quarter is kSteps columns from the one above it; its part of the band, twice as many.
+  const int64_t in_band = first + kSteps - row - pair.low, beyond = first - row - pair.high, past = first - pair.m + 1;
+  const int64_t end = least(least(block, in_band / (2 * kSteps)) + 1, least(ceil_div(pair.n - row, kSteps), kQuarters));
+  const int64_t of_table = past / kSteps, of_band = beyond / (2 * kSteps);
+  const int64_t begin = least(of_table > of_band ? of_table : of_band, end - 1);
+  return {int(begin > 0 ? begin : 0), int(end)};
 }
 
 template <int Begin, int End>
@@ -38,10 +42,29 @@ using WholeStrip = Quarters<0, kQuarters>;
 template <typename F>
 SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
   if (live.all()) return f(WholeStrip{});
-  if (live.begin == 1) return f(Quarters<1, 4>{});
-  if (live.begin == 2) return f(Quarters<2, 4>{});
-  if (live.begin == 3) return f(Quarters<3, 4>{});
-  if (live.end == 1) return f(Quarters<0, 1>{});
-  if (live.end == 2) return f(Quarters<0, 2>{});
-  if (live.end == 3) return f(Quarters<0, 3>{});
+  const auto with_end = [&](auto begin) {
+    constexpr int kBegin = decltype(begin)::value;
+    if (live.end == 4) return f(Quarters<kBegin, 4>{});
+    if constexpr (kBegin < 3)
+      if (live.end == 3) return f(Quarters<kBegin, 3>{});
+    if constexpr (kBegin < 2)
+      if (live.end == 2) return f(Quarters<kBegin, 2>{});
+    if constexpr (kBegin < 1) return f(Quarters<kBegin, 1>{});
+  };
+  if (live.begin == 0) return with_end(std::integral_constant<int, 0>{});
+  if (live.begin == 1) return with_end(std::integral_constant<int, 1>{});
+  if (live.begin == 2) return with_end(std::integral_constant<int, 2>{});
+  with_end(std::integral_constant<int, 3>{});
+}
+
+// Goes through steps last, last - 1, ..., first of a strip in runs of one kind of block: f(quarters, begin, end).
+template <typename T, typename F>
+SOFTDTW_INLINE void with_runs(const Pair<T>& pair, int64_t row, int64_t first, int64_t last, const F& f) {
+  while (last >= first) {
+    int64_t begin = last / kSteps * kSteps;
+    const Live live = live_quarters(pair, row, begin);
+    while (begin > first && live.all() && live_quarters(pair, row, begin - kSteps).all()) begin -= kSteps;
+    with_live(live, [&](auto quarters) { f(quarters, begin, last); });
+    last = begin - 1;
+  }
 }

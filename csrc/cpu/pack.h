@@ -23,6 +23,13 @@ struct Workspace {
   StripState* states;
   Scratch<T> scratch;  // but for the weights, which belong to a thread
 
+  // From a coordinate to the next, for so many numbers: an odd number of cache lines, so that a vector's coordinates do not meet
+  // in a few sets of the cache.
+  static int64_t stride_of(int64_t count) {
+    constexpr int64_t kLine = 64 / sizeof(T);
+    return (ceil_div(count, kLine) | 1) * kLine;
+  }
+
   static int64_t weights_bytes() { return kSegment * 3 * kRows * sizeof(T); }
 
   // With base null only counts the bytes. base is aligned to 64.
@@ -30,8 +37,8 @@ struct Workspace {
   int64_t carve(const Problem<Input>& problem, Needs needs, char* base) {
     Parts parts{base};
     const bool series = problem.cost != Cost::kMatrix;
-    x_size = series ? problem.dim * round_up(problem.n, kRows) : 0;
-    y_size = series ? problem.dim * round_up(problem.m + 2 * kRows, 16) : 0;
+    x_size = series ? problem.dim * stride_of(round_up(problem.n, kRows)) : 0;
+    y_size = series ? problem.dim * stride_of(problem.m + 2 * kRows) : 0;
     x = parts.take<T>(x_size);
     y = parts.take<T>(y_size);
     states = parts.take<StripState>(Table<T>::strips_of(problem.n));
@@ -49,6 +56,10 @@ struct Workspace {
 // Where float32 costs times `scale` reach this, half a unit in their last place is felt in E.
 constexpr double kWideFrom = 256;
 
+// A matrix product gives them where it loses no more than that, and where there are enough coordinates to gain by it.
+constexpr double kMostByProducts = 0x1p26;
+constexpr int64_t kDimsByProducts = 16;
+
 template <typename T, typename Input>
 Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, const Workspace<T>& workspace) {
   Pair<T> pair;
@@ -65,7 +76,7 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   pair.y = workspace.y;
   pair.x_stride = problem.dim ? workspace.x_size / problem.dim : 0;
   pair.y_stride = problem.dim ? workspace.y_size / problem.dim : 0;
-  pair.wide = false;
+  pair.wide = pair.by_products = false;
   if (problem.cost == Cost::kMatrix) return pair;
 
   const View<const Input> x = problem.x.pair(b), y = problem.y.pair(b);
@@ -91,6 +102,8 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   }
   farthest = finish_cost<PlainMath<double>>(pair.cost, farthest);
   pair.wide = sizeof(T) < sizeof(double) && !(farthest * pair.scale < kWideFrom);
+  pair.by_products = pair.wide && pair.cost == Cost::kSqEuclidean && pair.dim >= kDimsByProducts &&
+                     farthest * pair.scale < kMostByProducts;
   return pair;
 }
 

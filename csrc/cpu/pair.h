@@ -11,6 +11,7 @@
 
 #include "core/problem.h"
 #include "core/recurrence.h"
+#include "elastic_pair.h"
 #include "hard_group.h"
 #include "hard_pair.h"
 #include "progress.h"
@@ -66,10 +67,11 @@ struct Pair {
   const T* x;  // [dim][padded rows], the last row repeated beyond n
   const T* y;  // [dim][y_stride], reversed in time; kRows times the last column before it, kRows zeros after it
   int64_t x_stride, y_stride;
-  AnyView matrix;  // for Cost::kMatrix; only read
-  double scale;    // 1 / (gamma ln 2)
-  double penalty;  // in the unit of the costs
-  bool wide;       // scaled costs are so large that float32 would lose their fraction: compute them in double
+  AnyView matrix;    // for Cost::kMatrix; only read
+  double scale;      // 1 / (gamma ln 2)
+  double penalty;    // in the unit of the costs
+  bool wide;         // scaled costs are so large that float32 would lose their fraction: compute them in double
+  bool by_products;  // of wide ones: from a matrix product
 
   int64_t strips() const { return ceil_div(n, kRows); }
 };
@@ -164,6 +166,8 @@ struct Kernels {
   void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
+  bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
+  bool (*elastic_backward)(const ElasticPair<T>& pair, const ElasticStrip& strip, ElasticSums<T>& sums);
 };
 
 struct Isa {

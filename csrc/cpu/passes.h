@@ -63,6 +63,7 @@ struct ForwardPass {
   char* unsound;  // per pair, or null: a mark for those to be swept in double
 
   typename Workspace<T>::Needs needs() const { return {!saved, false, false}; }
+  double sweeps() const { return sizeof(T) / sizeof(Input); }  // in forward sweeps of Input
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return 0; }
 
@@ -89,7 +90,7 @@ struct ForwardPass {
 
   void turn(Task& task, int64_t turn, char*) const { kernels.forward(task.pair, task.table, task.workspace.states, turn); }
 
-  void finish(Task& task) const {
+  void finish(const Task& task) const {
     const StripState* const states = task.workspace.states;
     const double total = states[task.turns - 1].total;
     value[task.b] = Input(total / task.pair.scale);
@@ -113,6 +114,7 @@ struct BackwardPass {
   char* unsound;  // per pair, or null: a mark for those to be swept in double
 
   typename Workspace<T>::Needs needs() const { return {false, !saved, true}; }
+  double sweeps() const { return (saved ? 2.0 : 3.0) * (sizeof(T) / sizeof(Input)); }
   int64_t pair_bytes() const { return Workspace<T>().carve(problem, needs(), nullptr); }
   int64_t worker_bytes() const { return Workspace<T>::weights_bytes(); }
 
@@ -149,7 +151,7 @@ struct BackwardPass {
     kernels.backward(task.pair, task.table, scratch, states, left);
   }
 
-  void finish(Task& task) const {
+  void finish(const Task& task) const {
     if (problem.cost != Cost::kMatrix) unpack_gradient(problem, task.b, task.pair, task.workspace.scratch, gradient);
   }
 };

@@ -45,7 +45,7 @@ struct RangesCpuBackend {
     const RangesPass<T> pass{problem, value, start};
     RangesPair<T> pair;
     T *x, *y;
-    run_pairs(problem.batch, pass.carve(nullptr, pair, x, y), like, pass);
+    run_pairs(problem.batch, pass.carve(nullptr, pair, x, y), work_of(problem), like, pass);
   }
 };
 

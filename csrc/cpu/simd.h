@@ -138,19 +138,58 @@ SOFTDTW_INLINE T highest(Vec<T> v) {
   return -lowest<T>(-v);
 }
 
+// As many floats as a register has lanes of double.
+using HalfFloats = float __attribute__((vector_size(SOFTDTW_VECTOR_BYTES / 2)));
+
+SOFTDTW_INLINE Vec<double> widened(HalfFloats narrow) {
+#if SOFTDTW_VECTOR_BYTES == 64
+  return (Vec<double>)_mm512_cvtps_pd((__m256)narrow);  // of what follows below GCC makes four instructions
+#else
+  return __builtin_convertvector(narrow, Vec<double>);
+#endif
+}
+
+SOFTDTW_INLINE Vec<double> load_wide(const double* from) { return load(from); }
+SOFTDTW_INLINE Vec<double> load_wide(const float* from) {
+  HalfFloats narrow;
+  __builtin_memcpy(&narrow, from, sizeof narrow);
+  return widened(narrow);
+}
+
+SOFTDTW_INLINE void store_narrow(float* to, Vec<double> v) {
+#if SOFTDTW_VECTOR_BYTES == 64
+  const HalfFloats narrow = (HalfFloats)_mm512_cvtpd_ps((__m512d)v);
+#else
+  const HalfFloats narrow = __builtin_convertvector(v, HalfFloats);
+#endif
+  __builtin_memcpy(to, &narrow, sizeof narrow);
+}
+
+#if SOFTDTW_VECTOR_BYTES == 64
+SOFTDTW_INLINE Vec<float> root(Vec<float> a) { return (Vec<float>)_mm512_sqrt_ps((__m512)a); }
+SOFTDTW_INLINE Vec<double> root(Vec<double> a) { return (Vec<double>)_mm512_sqrt_pd((__m512d)a); }
+#elif SOFTDTW_VECTOR_BYTES == 32
+SOFTDTW_INLINE Vec<float> root(Vec<float> a) { return (Vec<float>)_mm256_sqrt_ps((__m256)a); }
+SOFTDTW_INLINE Vec<double> root(Vec<double> a) { return (Vec<double>)_mm256_sqrt_pd((__m256d)a); }
+#else
+template <typename V>
+inline V root(V a) {  // lane by lane, unless the compiler knows better
+  for (size_t lane = 0; lane < sizeof a / sizeof a[0]; ++lane) a[lane] = __builtin_sqrt(a[lane]);
+  return a;
+}
+#endif
+
 // What costs (core/cost_types.h) compute with.
 template <typename T>
 struct VectorMath {
   using V = Vec<T>;
   SOFTDTW_INLINE static V fma(V a, V b, V c) { return a * b + c; }
-  SOFTDTW_INLINE static V abs(V a) { return a < V{} ? -a : a; }
-  SOFTDTW_INLINE static V quotient(V a, V b) { return a / b; }
-  static V sqrt(V a) {
-    alignas(64) T lanes[kWidth<T>];
-    store(lanes, a);
-    for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(__builtin_sqrt(lanes[lane]));
-    return load(lanes);
+  SOFTDTW_INLINE static V abs(V a) {
+    using Bits = typename Lanes<T>::Bits;
+    return (V)((Bits)a & ~(Bits)splat(T(-0.0)));
   }
+  SOFTDTW_INLINE static V quotient(V a, V b) { return a / b; }
+  SOFTDTW_INLINE static V sqrt(V a) { return root(a); }
 };
 
 // s 2^-m with s brought to [1, 2). A NaN stays one.

@@ -59,14 +59,14 @@ struct Sweep {
         const V sum_m = minimum(stepped, diag_m);
         // sum_m - penalty_m, but never above `sides`, even where m is rounded: s must not overflow.
         const V target = WithPenalty ? sides + (sum_m - stepped) : sum_m;
-        V left = times_power(left_s, target - left_m), up = times_power(up_s, target - up_m);
-        if (WithPenalty) left *= penalty_s, up *= penalty_s;
+        const V left = times_power(left_s, target - left_m), up = times_power(up_s, target - up_m);
         const V diag = times_power(diag_s, sum_m - diag_m);
-        const V sum = (left + diag) + up;
+        const V sum = WithPenalty ? (left + up) * penalty_s + diag : (left + diag) + up;
         if (WithWeights) {
           // Even s times the nearest float to 1 / s is often just below 1: what is missing from 1 is handed back in
           // proportion, or E would fade along a path of thousands of cells.
-          const V inverse = reciprocal(sum), to_left = left * inverse, to_up = up * inverse, to_diag = diag * inverse;
+          const V inverse = reciprocal(sum), of_side = WithPenalty ? inverse * penalty_s : inverse;
+          const V to_left = left * of_side, to_up = up * of_side, to_diag = diag * inverse;
           const V missing = T(1) - ((to_left + to_diag) + to_up);
           store(weights + k * kLanes, to_left + to_left * missing);
           store(weights + kRows + k * kLanes, to_up + to_up * missing);
@@ -95,10 +95,7 @@ struct Sweep {
 
   template <bool WithPenalty, bool WithWeights>
   void steps(const Live& live, const CostBlock<T>& cost, int64_t count, T* weights) {
-    if constexpr (WithPenalty)
-      steps<true, WithWeights, WholeStrip>(cost, count, weights);
-    else
-      with_live(live, [&](auto quarters) { steps<false, WithWeights, decltype(quarters)>(cost, count, weights); });
+    with_live(live, [&](auto quarters) { steps<WithPenalty, WithWeights, decltype(quarters)>(cost, count, weights); });
   }
 
   // After a block: see exactness.h. Unreachable cells are not lost.

@@ -194,7 +194,8 @@ struct TangentBackend {
   static void tangents(const Problem<T>& problem, const Tangents<T>& tangents, const Tensor& like) {
     const TangentPass<T, kDirections> pass{problem, tangents};
     typename TangentPass<T, kDirections>::Memory nothing;
-    run_pairs(problem.batch, pass.carve(nullptr, nothing), like, pass);
+    constexpr double kSweeps = 32;  // cell by cell, in double
+    run_pairs(problem.batch, pass.carve(nullptr, nothing), kSweeps * work_of(problem), like, pass);
   }
 };
 

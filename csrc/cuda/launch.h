@@ -33,7 +33,7 @@ inline cudaStream_t current_stream(const Tensor& like) {
   return static_cast<cudaStream_t>(stream);
 }
 
-inline void check(cudaError_t error, const std::string& kernel, const char* direction) {
+inline void check(cudaError_t error, const char* kernel, const char* direction) {
   STD_TORCH_CHECK(taken(error) == cudaSuccess, "the ", kernel, " kernel's ", direction, " pass failed: ", in_words(error));
 }
 

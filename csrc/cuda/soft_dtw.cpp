@@ -10,6 +10,11 @@
 namespace softdtw {
 namespace {
 
+// The name of a plan takes time to put together, and no call needs it that succeeds.
+void check(cudaError_t error, const Plan& plan, const char* direction) {
+  if (error != cudaSuccess) softdtw::check(error, plan.name().c_str(), direction);
+}
+
 struct CudaBackend {
   using Plan = softdtw::Plan;
 
@@ -77,7 +82,7 @@ struct CudaBackend {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     ScratchTensor scratch(like);
     const cudaStream_t stream = current_stream(like);
-    check(face_of<T>(plan).forward(problem, plan, value, saved, scratch, stream), plan.name(), "forward");
+    check(face_of<T>(plan).forward(problem, plan, value, saved, scratch, stream), plan, "forward");
   }
 
   template <typename T>
@@ -86,7 +91,7 @@ struct CudaBackend {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     ScratchTensor scratch(like);
     const cudaStream_t stream = current_stream(like);
-    check(face_of<T>(plan).backward(problem, plan, gradient, saved, scratch, stream), plan.name(), "backward");
+    check(face_of<T>(plan).backward(problem, plan, gradient, saved, scratch, stream), plan, "backward");
   }
 };
 

@@ -8,6 +8,7 @@ import torch
 from cases import DEVICES, normal
 
 from torchsoftdtw import cdist, dtw, soft_dtw, soft_dtw_divergence
+from torchsoftdtw._pairs import measure
 from torchsoftdtw._pairs.measure import Measure
 
 GAMMA = 0.5
@@ -52,6 +53,18 @@ def by_pairs(distance, x, y, x_lengths=None, y_lengths=None, length_norm=False, 
         row = [value / (n[i] + m[j]) for j, value in enumerate(row)] if length_norm else row
         rows.append(torch.stack(row))
     return torch.stack(rows)
+
+
+def test_tiles_are_as_large_as_what_many_pairs_keep_allows(monkeypatch):
+    kept = {measure.FEW_PAIRS: 4000, "many": 1000}  # bytes of a pair, which is held by fewer lanes among many
+    monkeypatch.setattr(measure, "_saved_bytes", lambda _, pairs, *__: kept.get(pairs, kept["many"]))
+    monkeypatch.setattr(measure, "MOST_BYTES", 100 * 2000)
+    asked, tile_shape = [], measure.tile_shape
+    monkeypatch.setattr(measure, "tile_shape", lambda *given: asked.append(given[2]) or tile_shape(*given))
+    x = sets(dtype=torch.float32)[0].requires_grad_()
+    cdist(x, distance="soft_dtw").sum().backward()
+    others = 2 * (9 + 9) * 2 * 4 + 16  # bytes that a pair has beside
+    assert asked[-1] == 100 * 2000 // (1000 + others)
 
 
 def small_tiles(monkeypatch, side):

@@ -14,6 +14,7 @@ import torch
 
 import torchsoftdtw
 from torchsoftdtw._kernels import selection
+from torchsoftdtw._pairs.task import DEFAULT_GAMMA
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -109,7 +110,9 @@ def test_reference_names_every_public_name():
     estimators = [
         f"torchsoftdtw.estimators.SoftDTW{name}" for name in ("KMeans", "NearestCentroid", "KNeighborsClassifier")
     ]
-    for name in (*torchsoftdtw.__all__, *pictures, *estimators):
+    names = ("TWED", "ERP", "MSM", "EDR", "LCSS", "DTW", "ADTW", "WDTW", "DDTW", "WDDTW", "ShapeDTW")
+    measures = [f"torchsoftdtw.measures.{name}" for name in names]
+    for name in (*torchsoftdtw.__all__, *pictures, *estimators, *measures):
         assert re.search(rf"^\.\. auto(class|function):: {name}$", reference, re.MULTILINE), name
 
 
@@ -122,6 +125,9 @@ def test_the_table_of_kernels_has_every_specialisation_in_its_order():
     assert listed == [name for name in SPECIALIZATIONS if name != "diagonal/plain"]
 
 
+ELASTIC = ("twed", "erp", "msm", "edr", "lcss", "adtw", "wdtw", "ddtw", "wddtw", "shape_dtw", "elastic_from_costs")
+
+
 def test_one_gamma_is_the_default_everywhere():
     estimators = pytest.importorskip("torchsoftdtw.estimators")
     public = [getattr(module, name) for module in (torchsoftdtw, estimators) for name in module.__all__]
@@ -130,6 +136,10 @@ def test_one_gamma_is_the_default_everywhere():
         for call in public
         if not (isinstance(call, type) and issubclass(call, tuple)) and "gamma" in inspect.signature(call).parameters
     }
+    hard = {name: defaults.pop(name) for name in ELASTIC}
+    assert set(hard.values()) == {0.0}  # they are distances, which a gamma makes smooth
+    # Where a measure may be the distance, None stands for 0 of measures and this of names.
+    defaults = {name: DEFAULT_GAMMA if gamma is None else gamma for name, gamma in defaults.items()}
     assert len(defaults) >= 12 and set(defaults.values()) <= {0.1}
 
 

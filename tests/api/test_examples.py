@@ -19,6 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         ("dilate.py", ["--epochs", "2"]),
         ("cluster_series.py", ["--dataset", "gun_point", "--starts", "1", "--rounds", "1", "--steps", "2"]),
         ("nearest_centroid.py", ["--steps", "2"]),
+        ("elastic_neighbours.py", ["--dataset", "gun_point", "--steps", "2"]),
         ("find_pattern.py", ["--matches", "5"]),
         ("draw_bands.py", []),
     ],

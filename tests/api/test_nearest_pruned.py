@@ -154,15 +154,20 @@ def test_memory_mapped_sets(tmp_path):
     assert_same(expected, found)
 
 
-KINDS = {"walks": (walks(300, 1, 14), True), "noise": (normal(300, N, 1, dtype=torch.float32), False)}
+KINDS = {
+    "walks": (walks(400, 1, 14, length=300), True),
+    "noise": (normal(400, 150, 1, dtype=torch.float32), False),
+    "short_walks": (walks(400, 1, 14, length=20), False),
+}
 
 
 @pytest.mark.parametrize(("series", "pays"), KINDS.values(), ids=KINDS)
 def test_a_sample_decides(series, pays, monkeypatch):
     searched, search = [], pruning.search
     monkeypatch.setattr(pruning, "search", lambda *inputs: searched.append(1) or search(*inputs))
-    nearest(series, None, 1, bandwidth=5)
-    nearest(series[:150], series[150:], 1, bandwidth=5)
+    monkeypatch.setattr(pruning, "LEAST_TIME", 0)
+    nearest(series, None, 1, bandwidth=40)
+    nearest(series[:200], series[200:], 1, bandwidth=40)
     assert len(searched) == 2 * pays
 
 

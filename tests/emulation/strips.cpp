@@ -9,6 +9,7 @@ inline int linear_steps_done = 0;  // up to the last look of the linear domain's
 #include "cuda/kernels/banded/banded_backward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
+#include "cuda/kernels/hard/hard_ring.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_backward.cuh"
@@ -205,6 +206,38 @@ bool run_ring_of(const Pair<float>& pair, int lanes) {
   return true;
 }
 
+// As hard_banded.cu has it, but for its two warps: one side after the other.
+template <int kRows, bool kTwoSides>
+bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
+  const Problem<float> problem = problem_of(pair);
+  const HardRingLayout layout(pair.n, pair.m, HardRing{Ring{kRows, lanes}, 1 + kTwoSides});
+  std::vector<double> meets[2], series[2];
+  bool fits = false;
+  for (const int side : {1, 0}) {
+    meets[side].assign(layout.columns_that_meet() + 1, INFINITY);
+    series[side] = memory_of(layout.pairs() * layout.floats_of_pair() * sizeof(float));
+    if (side == 1 && !kTwoSides) continue;
+    in_a_warp([&] {
+      const bool has_pair = static_cast<int>(threadIdx.x) < lanes;
+      HardRingSide<kRows, HardSquared, true, kTwoSides> ring(problem, layout, 0, has_pair, side == 1);
+      if (!__any_sync(kAllLanes, ring.band.fits)) return;
+      float* const own = reinterpret_cast<float*>(series[side].data()) + threadIdx.x / lanes * layout.floats_of_pair();
+      ring.read_series(layout, own);
+      double last = ring.sweep(meets[side].data());
+      if (kTwoSides && side == 0) last = ring.meeting(meets[0].data(), meets[1].data());
+      if (kTwoSides ? side == 0 && threadIdx.x == 0 : ring.holds_last_cell()) {
+        *pair.value = static_cast<float>(last);
+        fits = true;
+      }
+    });
+  }
+  return fits;
+}
+template <int kRows>
+bool run_hard_ring(const Pair<float>& pair, int lanes, int sides) {
+  return sides == 2 ? run_hard_ring_of<kRows, true>(pair, lanes) : run_hard_ring_of<kRows, false>(pair, lanes);
+}
+
 template <int kRows>
 using OfSeries = UnivariateTile<Shape<float, kRows>>;
 
@@ -293,6 +326,13 @@ bool log2_of_32_lanes_in_windows(const Pair<float>* pair) {
 
 bool ring(const Pair<float>* pair, int rows, int lanes) {
   return rows == 4 ? run_ring_of<4>(*pair, lanes) : rows == 6 ? run_ring_of<6>(*pair, lanes) : run_ring_of<8>(*pair, lanes);
+}
+
+bool hard_ring(const Pair<float>* pair, int rows, int lanes, int sides) {
+  return rows == 4   ? run_hard_ring<4>(*pair, lanes, sides)
+         : rows == 6 ? run_hard_ring<6>(*pair, lanes, sides)
+         : rows == 8 ? run_hard_ring<8>(*pair, lanes, sides)
+                     : run_hard_ring<kRowsOfFewPairs>(*pair, lanes, sides);
 }
 
 // Of tables swept from both their ends, and of a radius below 0: in kernels that know of no band.

@@ -31,6 +31,7 @@ LOG2 = {
 }
 DTYPES = EXTENDED | LINEAR | LOG2
 RING = "ring"  # of (rows, lanes)
+HARD_RING = "hard_ring"  # of (rows, lanes, sides)
 OF_MATRICES = ["extended_four"]
 
 # The linear domain's range (linear_domain.cuh): n + m; and in exponents of 2, of costs that it surely takes, and what the
@@ -60,7 +61,8 @@ def strips(tmp_path_factory):
     for engine in DTYPES:
         getattr(library, engine).restype = ctypes.c_bool
     library.ring.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_int
-    library.ring.restype = ctypes.c_bool
+    library.hard_ring.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int
+    library.ring.restype = library.hard_ring.restype = ctypes.c_bool
     library.bidirectional_bytes.restype = ctypes.c_int64
     library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 3]
     library.sides_fit.restype = ctypes.c_bool
@@ -189,6 +191,25 @@ def test_a_ring_takes_bands_up_to_its_width(strips, rows, lanes):
     n = radius + 30
     x, y = normal(n, 1, seed=1), normal(n + widest % 2 + 1, 1, seed=2)
     assert run(strips, RING, 1.0, x, y, bandwidth=radius, ring=(rows, lanes)) is None, "wider than the ring"
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+@pytest.mark.parametrize(("rows", "lanes"), [*RINGS, (14, 32)])
+def test_a_ring_of_hard_dtw_takes_bands_up_to_its_width(strips, rows, lanes, sides):
+    ring = rows, lanes, sides
+    widest = (lanes - 1) * (rows + 1)
+    radius = (widest - 1) // 2
+    shapes = [(radius + 21, radius + 21, radius), (45, 45 + radius // 2, radius // 2), (40 + radius // 3, 40, radius // 3)]
+    shapes += [(1, 1, radius), (1, 5, radius - 4), (5, 1, 0), (2, 3, 0), (rows, rows + 1, 1), (90, 90, 0), (91, 90, 1)]
+    for n, m, own in (shape for shape in shapes if shape[2] >= 0):
+        x, y = (normal(size, 1, seed=seed).float().cumsum(0).double() for seed, size in ((1, n), (2, m)))
+        for penalty in (0.0, 0.3):
+            value = run(strips, HARD_RING, 1.0, x, y, bandwidth=own, warp_penalty=penalty, keeps=False, ring=ring)[0]
+            best = oracle.hard_value_by_diagonals(numpy64((x - y.T) ** 2), own, penalty)
+            assert abs(value - best) <= 1e-6 * best, f"{n} x {m}, radius {own}, penalty {penalty}: {value}, not {best}"
+    n = radius + 30
+    x, y = normal(n, 1, seed=1), normal(n + widest % 2 + 1, 1, seed=2)
+    assert run(strips, HARD_RING, 1.0, x, y, bandwidth=radius, keeps=False, ring=ring) is None, "wider than the ring"
 
 
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))

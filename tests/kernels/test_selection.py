@@ -154,6 +154,43 @@ def test_gradients_of_several_dimensions_are_products_for_longer():
         assert chosen("sm_90", 2000, 1000, dim, gradient=True).startswith("stencil")
 
 
+BAND, PENALTY = {"options": (True, False, False), "radius": 20}, {"options": (False, True, False)}
+# (options, gradients, length, dim) -> from how many pairs on stencil has them, on an H200; None: never.
+OPTIONS_OF_VECTORS = [
+    ((BAND, False, 128, 3), 350),
+    ((BAND, False, 200, 3), 900),
+    ((BAND, False, 512, 4), 950),
+    ((BAND, True, 512, 4), 1400),
+    ((BAND, False, 512, 8), 700),
+    ((BAND, True, 512, 8), None),
+    ((BAND, False, 512, 12), None),
+    ((BAND, True, 512, 12), 1500),
+    ((PENALTY, False, 200, 3), 1000),
+    ((PENALTY, False, 512, 4), 1600),
+    ((PENALTY, True, 128, 4), 650),
+    ((PENALTY, True, 512, 4), 4096),
+    ((PENALTY, False, 512, 8), None),
+    ((PENALTY, True, 512, 12), None),
+]
+
+
+@pytest.mark.parametrize(("call", "fewest"), OPTIONS_OF_VECTORS, ids=str)
+def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
+    options, gradient, n, dim = call
+
+    def kernel_of(batch, cost):
+        return chosen("sm_90", batch, n, dim, gradient=gradient, cost=cost, **options)
+
+    for cost in ("sqeuclidean", "euclidean", "huber"):
+        few = "multivariate" if dim > 8 else "few_dims"
+        assert kernel_of(1, cost) == f"tiled/{few}"
+        if fewest is None:
+            assert kernel_of(10**6, cost) == "tiled/multivariate"
+        else:
+            assert kernel_of(fewest - 1, cost).startswith("tiled/")
+            assert kernel_of(fewest, cost) == "stencil/extended_range"
+
+
 def test_many_dimensions_spread_a_pair_over_more_blocks():
     for batch in (1, 5000):
         assert chosen("sm_90", batch, 512, 16).startswith("tiled")

@@ -49,6 +49,8 @@ CASES = {
     "beyond_float32": lambda: results(*map(with_spike, pairs(2, 600, 700)), 1e-2),
     "one_of_two_beyond_float32": lambda: results(with_spike(pairs(2, 600, 700)[0]), pairs(2, 600, 700)[1], 1e-2),
     "more_pairs_than_threads": lambda: results(*pairs(9, 300, 200)),
+    "too_small_to_share": lambda: results(*pairs(5, 20, 30)),
+    "only_one_of_many_beyond_float32": lambda: results(with_spike(pairs(9, 300, 200)[0]), pairs(9, 300, 200)[1], 1e-2),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tqdm")
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
+import bench_eager
 import bench_hard
 import bench_kernels
 import bench_kinds
@@ -85,6 +86,18 @@ def test_bounds_are_timed_beside_all_values(record_of):
     rows = record_of(bench_nearest, "--kinds", "walks", "real:GunPoint", *small)["rows"]
     assert [row["shape"][0] for row in rows] == 8 * [12, 24]
     assert all(own > 0 for row in rows for own in row["seconds"].values())
+
+
+def test_the_host_is_timed_beside_a_bare_function_and_layer_by_layer(record_of):
+    small = "--shapes", "2x5x1", "--sets", "3x6x1", "--rounds", "2", "--calls", "3"
+    rows = record_of(bench_eager, *small)["rows"]
+    beside_bare = [row for row in rows if "ratio" in row]
+    assert {(row["function"], row["pass"]) for row in beside_bare} == {
+        (function, each) for function in bench_eager.FUNCTIONS for each in bench_eager.PASSES
+    }
+    assert all(row["ratio"] == row["host"]["fastest"] / row["bare"]["fastest"] > 0 for row in beside_bare)
+    assert all(row["host"]["fastest"] > 0 for row in rows if "layer" in row)
+    assert {row["function"] for row in rows if "waited" in row} == {"cdist, soft_dtw", "cdist, dtw"}
 
 
 KINDS = ["--shapes", "3x24x1", "--repeats", "1", "--kinds", "steps", "real:Heartbeats"]

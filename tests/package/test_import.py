@@ -36,7 +36,7 @@ def test_import_loads_little_but_the_package():
 def test_dir_shows_public_names_only():
     code = "import torchsoftdtw; print(*dir(torchsoftdtw))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == sorted([*torchsoftdtw.__all__, "__version__", "plot"]), done.stderr
+    assert done.stdout.split() == sorted([*torchsoftdtw.__all__, "__version__", "measures", "plot"]), done.stderr
     assert all(hasattr(torchsoftdtw, name) for name in dir(torchsoftdtw))
 
 

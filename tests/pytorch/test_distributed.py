@@ -1,11 +1,13 @@
-"""DistributedDataParallel: two processes, each with half of the batch, get the gradients of one with all of it."""
+"""Two processes: DistributedDataParallel, each with half of the batch, gets the gradients of one with all of it; all pairs,
+of which each computes a part, are those of one alone."""
 
 import pytest
 import torch
 from cases import normal
 from torch.nn.parallel import DistributedDataParallel
 
-from torchsoftdtw import SoftDTW, SoftDTWDivergence
+from torchsoftdtw import SoftDTW, SoftDTWDivergence, cdist, pairwise
+from torchsoftdtw._pairs.measure import Measure
 
 LOSSES = {
     "soft_dtw": lambda: SoftDTW(gamma=0.5),
@@ -40,6 +42,14 @@ def gradients(network, device, inputs):
     return {name.removeprefix("module."): p.grad.cpu() for name, p in network.named_parameters()}
 
 
+def all_pairs(device, folder, distributed):
+    """In memory, where every rank gets the whole, and on disk, where all write to one file."""
+    series = normal(23, 40, 1, dtype=torch.float32).to(device)
+    options = {"distance": "soft_dtw", "distributed": distributed}
+    on_disk = cdist(series, out=f"{folder}/{distributed}.npy", device=device, **options)
+    return cdist(series, **options).cpu(), torch.from_numpy(on_disk.copy())
+
+
 def distributed_worker(rank, folder, device, backend):
     torch.set_num_threads(1)
     device = f"{device}:{rank}" if device == "cuda" else device
@@ -48,6 +58,8 @@ def distributed_worker(rank, folder, device, backend):
     torch.distributed.init_process_group(backend, init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2)
     mine = [tensor[2 * rank : 2 * rank + 2] for tensor in batch()]
     own = {name: gradients(DistributedDataParallel(Forecaster(name).to(device)), device, mine) for name in LOSSES}
+    Measure.tile_shape, pairwise.AT_ONCE = (lambda *_, **__: (4, 4)), 0
+    own["all pairs"] = all_pairs(device, folder, True)
     torch.save(own, f"{folder}/{rank}.pt")
     torch.distributed.destroy_process_group()
 
@@ -75,3 +87,11 @@ def test_two_processes_get_the_gradients_of_one(results, name):
     for half in (slice(0, 2), slice(2, 4)):
         alone = gradients(Forecaster(name).to(device), device, [tensor[half] for tensor in batch()])
         assert not torch.allclose(alone["linear.weight"], expected["linear.weight"], rtol=1e-3)
+
+
+def test_two_processes_compute_the_pairs_of_one(results, tmp_path):
+    device, own = results
+    expected = all_pairs(device, tmp_path, False)
+    for rank in range(2):
+        for found, one in zip(own[rank]["all pairs"], expected, strict=True):
+            assert torch.equal(found, one)

@@ -63,16 +63,6 @@ def opcheck(op, inputs, trace=True):
     torch.library.opcheck(op, inputs, **({} if trace else {"test_utils": WITHOUT_TRACING}))
 
 
-@pytest.fixture
-def filled_memory():
-    """opcheck compares all of what two calls return, also bytes of `saved` that a kernel has no use for."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    assert torch.utils.deterministic.fill_uninitialized_memory
-    yield
-    torch.use_deterministic_algorithms(before)
-
-
 @pytest.mark.always
 @pytest.mark.usefixtures("filled_memory")
 @pytest.mark.parametrize(("options", "batch", "n", "m", "dtype"), SAMPLES)

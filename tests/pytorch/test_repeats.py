@@ -1,10 +1,22 @@
 """Calls like an earlier one skip its checks: they must answer as it did, and calls unlike it must be checked."""
 
+import functools
+import inspect
+
 import pytest
 import torch
 
-from torchsoftdtw import functional, soft_dtw
-from torchsoftdtw._inputs import repeats
+from torchsoftdtw import cdist, divergence, dtw, functional, hard, soft_dtw, soft_dtw_divergence
+from torchsoftdtw._inputs import repeats, sets
+
+# Each function, and where it has its arguments checked.
+CHECKED = {
+    "soft_dtw": (soft_dtw, functional, "of_series"),
+    "dtw": (dtw, hard, "of_series"),
+    "soft_dtw_divergence": (soft_dtw_divergence, divergence, "of_series"),
+    "cdist": (cdist, sets, "pair"),
+    "cdist of soft_dtw": (functools.partial(cdist, distance="soft_dtw"), sets, "pair"),
+}
 
 
 @pytest.fixture
@@ -18,23 +30,29 @@ def data(monkeypatch):
     return x, y
 
 
-def test_a_repeat_is_not_checked_and_answers_as_a_first_call(data, monkeypatch):
-    checks = []
-    check = functional.of_series
-    monkeypatch.setattr(functional, "of_series", lambda *given: checks.append(given) or check(*given))
-    soft_dtw(*data)
-    assert not checks
-    for gradient in (False, True):
-        x, y = torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2)
-        first = soft_dtw(torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2))
-        assert first.requires_grad == gradient and len(checks) == gradient
-        repeated = soft_dtw(x, y)
-        assert len(checks) == gradient
-        repeats.known.clear()
-        checked = soft_dtw(x, y)
-        assert len(checks) == gradient + 1 and torch.equal(repeated, checked)
-        checks.clear()
-    assert torch.equal(*(torch.autograd.grad(value.sum(), x)[0] for value in (repeated, checked)))
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("options", [{}, {"bandwidth": 2}, {"warp_penalty": 0.5, "cost": "cityblock"}], ids=str)
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_repeat_is_not_checked_and_answers_as_a_first_call(monkeypatch, name, options, gradient):
+    function, module, check = CHECKED[name]
+    checks, right = [], getattr(module, check)
+    monkeypatch.setattr(module, check, lambda *given: checks.append(given) or right(*given))
+    monkeypatch.setattr(repeats, "known", {})
+
+    def call(x, y):
+        value = function(x, y, **options)
+        assert value.requires_grad == gradient
+        return value, *(torch.autograd.grad(value.sum(), x) if gradient else ())
+
+    call(torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2))
+    assert len(checks) == 1
+    x, y = torch.randn(3, 6, 2, requires_grad=gradient), torch.randn(3, 7, 2)
+    repeated = call(x, y)
+    assert len(checks) == 1
+    repeats.known.clear()
+    checked = call(x, y)
+    assert len(checks) == 2
+    assert all(torch.equal(*both) for both in zip(repeated, checked, strict=True))
 
 
 def test_a_repeat_with_gradients_is_not_one_without(data):
@@ -75,13 +93,58 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("error, name, changed", WRONG)
-def test_a_wrong_argument_after_a_right_call_is_named(data, error, name, changed):
+WRONG_CALLS = [
+    (function, *wrong)
+    for function in (soft_dtw, dtw, soft_dtw_divergence)
+    for wrong in WRONG
+    if {*wrong[-1]} <= inspect.signature(function).parameters.keys()
+]
+
+
+@pytest.mark.parametrize("function, error, name, changed", WRONG_CALLS)
+def test_a_wrong_argument_after_a_right_call_is_named(data, function, error, name, changed):
     x, y = data
+    function(x, y)
+    known = {*repeats.known}
     for _ in range(2):
         with pytest.raises(error, match=f"^{name}"):
-            soft_dtw(**{"x": x, "y": y, **changed})
-    assert len(repeats.known) == 1
+            function(**{"x": x, "y": y, **changed})
+        if name != "kernel":  # which the divergence looks at in every call
+            assert {*repeats.known} == known
+
+
+@pytest.mark.parametrize(
+    "error, name, changed",
+    [
+        (ValueError, "distance", dict(distance="soft")),
+        (ValueError, "distance", dict(distance=["dtw"])),
+        (TypeError, "gamma", dict(gamma=True, distance="soft_dtw")),
+        (TypeError, "bandwidth", dict(bandwidth=1.5)),
+        (ValueError, "kernel", dict(kernel="tile")),
+        (ValueError, "x and y", dict(y=torch.zeros(3, 7, 1))),
+        (ValueError, "x and y", dict(y=torch.zeros(3, 7, 2, device="meta"))),
+        (ValueError, "y_lengths", dict(y=None, y_lengths=[1, 2, 3])),
+        (ValueError, "open_ends", dict(y=None, open_ends=True)),
+    ],
+)
+def test_a_wrong_argument_of_all_pairs_after_a_right_call_is_named(data, error, name, changed):
+    x, y = data
+    cdist(x, y), cdist(x)
+    for _ in range(2):
+        with pytest.raises(error, match=f"^{name}"):
+            cdist(**{"x": x, "y": y, **changed})
+
+
+def test_all_pairs_of_one_set_and_of_two_and_by_another_distance_are_told_apart(data):
+    x, _ = data
+    for _ in range(2):
+        assert torch.equal(cdist(x, x), cdist(x))
+        assert not torch.equal(cdist(x, distance="soft_dtw"), cdist(x))
+        assert cdist(x, distance="divergence").diagonal().count_nonzero() == 0
+    arrays = cdist(x.numpy())
+    assert torch.equal(torch.from_numpy(arrays), cdist(x))
+    whole = cdist(x)
+    assert torch.equal(cdist(x[:, :5]), cdist(x[:, :5].clone())) and torch.equal(cdist(x), whole)
 
 
 def test_other_calls_are_not_taken_for_a_repeat(data):

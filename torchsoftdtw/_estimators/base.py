@@ -8,8 +8,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._inputs import arguments, kinds, sets
-from .._pairs.task import DISTANCES
+from .._measures.average import averages
+from .._pairs.task import DEFAULT_GAMMA, DISTANCES
 from ..barycenter import barycenter
+from ..measures import Measure
 from ..pairwise import cdist
 
 METHODS = {"dtw": "dba", "soft_dtw": "soft", "divergence": "divergence"}  # of averages
@@ -63,13 +65,16 @@ class SeriesEstimator(BaseEstimator):
 
     def _averages(self, series, labels, start="mean"):
         """(G, t, d): those of each label, from `start`."""
+        if isinstance(self.distance, Measure):
+            numbers = self.gamma, self.bandwidth, self.barycenter_steps
+            return averages(self.distance, series, labels, start, *numbers)
         return barycenter(
             series,
             method=METHODS[self.distance],
             labels=labels,
             init=start,
             max_iter=self.barycenter_steps,
-            **self._measure(),
+            **{**self._measure(), "gamma": DEFAULT_GAMMA if self.gamma is None else self.gamma},
         ).series
 
     def _to_keep(self, X, series):
@@ -82,7 +87,8 @@ class SeriesEstimator(BaseEstimator):
         return series.reshape(len(series), -1, self._dim)
 
     def _check_distance(self):
-        arguments.one_of("distance", self.distance, DISTANCES)
+        if not isinstance(self.distance, Measure):
+            arguments.one_of("distance", self.distance, DISTANCES)
 
     def _check_averages(self):
         self._check_distance()

@@ -128,3 +128,68 @@ def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
 def _(x, y, warp_penalty, cost):
     shape = x.shape[0], y.shape[1]
     return x.new_empty(shape, dtype=torch.float64), x.new_empty(shape, dtype=torch.int32)
+
+
+def _fake_elastic(like, batch, sizes, measure, has_band, gammas, gamma, kernel, save):
+    """Value and what is saved: spans where it is hard, else bytes, of which the op tells how many."""
+    n, m, dim = sizes
+    value = like.new_empty((batch,))
+    if gammas is None and gamma == 0:
+        return value, like.new_empty((batch, n + 1 if save else 0, 2), dtype=torch.int32)
+    if not save:
+        return value, like.new_empty((0,), dtype=torch.uint8)
+    if any(isinstance(size, torch.SymInt) for size in (batch, *sizes)):
+        return value, like.new_empty((torch.library.get_ctx().new_dynamic_size(),), dtype=torch.uint8)
+    on_cuda = like.is_cuda or selection.is_for_cuda(kernel)
+    saved_size = ops.cuda_elastic_saved_size if on_cuda else ops.cpu_elastic_saved_size
+    device = like.device.index or 0
+    count = saved_size(batch, n, m, dim, like.dtype == torch.float64, measure, has_band, kernel, device)
+    return value, like.new_empty((count,), dtype=torch.uint8)
+
+
+@torch.library.register_fake("torchsoftdtw::elastic")
+def _(
+    x_index, y_index, x, y, x_times, y_times, x_gaps, y_gaps, x_lengths, y_lengths, bandwidths, gammas, parameters,
+    bandwidth, gamma, parameter, measure, cost, sum_border, kernel, save,
+):  # fmt: skip
+    batch = x.shape[0] if x_index is None else x_index.shape[0]
+    has_band = bandwidths is not None or bandwidth >= 0
+    return _fake_elastic(x, batch, (x.shape[1], y.shape[1], x.shape[2]), measure, has_band, gammas, gamma, kernel, save)
+
+
+@torch.library.register_fake("torchsoftdtw::elastic_backward")
+def _(
+    x_index, y_index, grad_value, x, y, x_times, y_times, x_gaps, y_gaps, value, saved, x_lengths, y_lengths, bandwidths,
+    gammas, parameters, bandwidth, gamma, parameter, measure, cost, sum_border, kernel, need_x, need_y, need_times,
+    need_gaps, need_numbers,
+):  # fmt: skip
+    batch = grad_value.shape[0]
+
+    def series(like, needed):
+        _, length, dim = like.shape
+        return like.new_empty((batch, dim, length)).transpose(1, 2) if needed else like.new_empty((0,))
+
+    def numbers(needed, *shape):
+        return x.new_empty((batch, *shape) if needed else (0,))
+
+    n, m = x.shape[1], y.shape[1]
+    times, gaps = (numbers(need_times, n), numbers(need_times, m)), (numbers(need_gaps, n), numbers(need_gaps, m))
+    return series(x, need_x), series(y, need_y), *times, *gaps, numbers(need_numbers), numbers(need_numbers)
+
+
+@torch.library.register_fake("torchsoftdtw::elastic_from_costs")
+def _(
+    diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border, kernel, save,
+):  # fmt: skip
+    batch, n, m = diagonal.shape
+    has_band = bandwidths is not None or bandwidth >= 0
+    return _fake_elastic(diagonal, batch, (n, m, 1), MATRIX, has_band, gammas, gamma, kernel, save)
+
+
+@torch.library.register_fake("torchsoftdtw::elastic_from_costs_backward")
+def _(
+    grad_value, diagonal, up, left, value, saved, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border,
+    kernel, need_numbers,
+):  # fmt: skip
+    tables = (diagonal.new_empty(diagonal.shape) for _ in range(3))
+    return *tables, diagonal.new_empty((diagonal.shape[0] if need_numbers else 0,))

@@ -17,6 +17,7 @@ from .tiles import tile_shape
 MOST_PAIRS = 1 << 18  # of a call: they keep a GPU busy for a millisecond or more
 MOST_BYTES = 192 << 20  # of memory that a call takes for its pairs
 CPU_PAIRS = 1 << 12
+FEW_PAIRS = 64  # yet so many that what a call keeps beside its pairs does not count
 
 
 class Measure(NamedTuple):
@@ -43,21 +44,26 @@ class Measure(NamedTuple):
 
     def pairs_of_call(self, x, y, with_gradients=False):
         most = MOST_PAIRS if x.is_cuda else CPU_PAIRS
-        return min(most, max(1, MOST_BYTES // self._bytes_of_pair(x, y, with_gradients)))
+        pairs = FEW_PAIRS
+        for _ in range(1 + with_gradients):  # kernels keep less of a pair where there are many
+            pairs = min(most, max(1, MOST_BYTES // self._bytes_of_pair(x, y, with_gradients, pairs)))
+        return pairs
 
-    def _bytes_of_pair(self, x, y, with_gradients):
+    def _bytes_of_pair(self, x, y, with_gradients, pairs):
         n, m, dim = x.shape[1], y.shape[1], x.shape[2]
         numbers = 4 * m  # an edge of the table, where strips hand one on
+        of_series = (n + m) * dim
+        saved = of_sums = 0
         if self.needs_matrix:
-            numbers = (n + m) * dim + (3 + 2 * with_gradients) * n * m
+            numbers = of_series + (3 + 2 * with_gradients) * n * m
         elif with_gradients:
-            numbers = 2 * (n + m) * dim + 2 * n * self.is_hard
-        saved = 0
+            numbers = (1 + (dim > 1)) * of_series + 2 * n * self.is_hard  # vectors may be put into another order
+            of_sums = 3 * of_series  # when nothing else is left (Tile.sums)
         if with_gradients and not (self.is_hard or self.needs_matrix):
             has_lengths = self.x_lengths is not None or self.y_lengths is not None
             options = has_lengths, False, self.bandwidth, self.warp_penalty != 0, self.kernel, 0, x.device.index or 0
-            saved = _saved_bytes(x.is_cuda, n, m, dim, x.dtype == torch.float64, self.cost, *options)
-        return int(numbers * x.element_size() + saved + 16)
+            saved = _saved_bytes(x.is_cuda, pairs, n, m, dim, x.dtype == torch.float64, self.cost, *options)
+        return int(max(numbers * x.element_size() + saved, of_sums * x.element_size()) + 16)
 
     def values(self, x, y, tile):
         """(count,): the measure of a tile's pairs."""
@@ -140,9 +146,8 @@ class Measure(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _saved_bytes(is_cuda, *problem):
-    """What the kernels keep for the gradients of a pair."""
-    pairs = 64  # what a call keeps beside its pairs does not count
+def _saved_bytes(is_cuda, pairs, *problem):
+    """What the kernels keep for the gradients of a pair, one of so many."""
     return (ops.cuda_saved_size if is_cuda else ops.cpu_saved_size)(pairs, *problem) / pairs
 
 

@@ -13,29 +13,43 @@ from .best import Best
 from .measure import CPU_PAIRS
 from .tiles import tiles
 
-FEWEST_DIAGONALS = 1 << 21  # of all pairs' tables, which say how long these take: below, there is little to gain
-MOST_NEIGHBOURS = 1 / 8  # of the series to choose from
+LEAST_TIME = 3e7  # ns that all values take of one thread: below, what a sample takes is no less than what it saves
 FIRST = 8  # pairs of a series, or k, of which the bounds are least: their values say of most others that they are too far
-LEAST_SKIPPED = 0.2  # of the pairs of a sample, below which all values are computed
+LEAST_GAIN = 1.1  # times as long as the search is what all values have to take
 MOST_SAMPLED = 16, 2048  # series of either set in a sample
 MOST_BOUNDS = 1 << 22  # at once
 MOST_BYTES = 256 << 20  # of a block's series
 
 
 def is_worthwhile(task, k, device):
-    """Whether `Search` is expected to take less time than all values do: what it leaves out, a sample of pairs says."""
+    """Whether `search` is expected to take less time than all values do: what it leaves out, a sample of pairs says."""
     rows, columns = task.shape
     if device.type != "cpu" or task.distance != "dtw" or callable(task.cost) or task.options.bandwidth < 0:
         return False
-    if rows * columns * (task.x.shape[1] + task.y.shape[1]) < FEWEST_DIAGONALS or k > MOST_NEIGHBOURS * columns:
+    every, _, _ = _times(task)
+    if rows * columns * every < LEAST_TIME or _gain(task, max(k, FIRST) / columns) < LEAST_GAIN:
         return False
     most_rows, most_columns = MOST_SAMPLED
     at_x, at_y = _spread(rows, min(most_rows, -(-rows // 16))), _spread(columns, most_columns)
     block = Block(task, at_x, at_y, k)
     best = Best(len(at_x), k, task.dtype)
     block.begin(best)
-    skipped = 1 - block.is_left(best).double().mean().item()
-    return skipped > (0.5 + LEAST_SKIPPED / 2 if task.is_half else LEAST_SKIPPED)  # all values are half as many there
+    return _gain(task, 1 - block.known_to_be_far(best)) >= LEAST_GAIN
+
+
+def _gain(task, left):
+    """How many times as long as `search` all values take, if that share of the pairs is left."""
+    every, bound, alone = _times(task)
+    return every / (bound + left * alone)
+
+
+def _times(task):
+    """ns of one thread for each pair: for its value among all values, for its bound, for its value if it is left. Fitted to
+    what `benchmarks/bench_nearest.py` measures: 16 pairs of one series go at once if all are wanted, else one by one."""
+    n, m, dims = task.x.shape[1], task.y.shape[1], task.x.shape[2]
+    cells = min(n * m, min(n, m) * (2 * task.options.bandwidth + 1 + abs(n - m)))
+    every = 60 + 0.7 * (n + m) * dims + (0.09 + 0.024 * dims) * cells
+    return every / (2 if task.is_half else 1), 80 + 0.25 * (n + m) * dims, (n + m) * (9.5 + 3 * dims) + 0.2 * cells
 
 
 def blocks(task):
@@ -94,6 +108,10 @@ class Block:
     def is_left(self, best):
         """(rows, columns): which pairs may be among the nearest, and are not known."""
         return self.unknown & ~(self.bounds > self._limits(best, slice(None), slice(None)))
+
+    def known_to_be_far(self, best):
+        """The share of the pairs that bounds leave out."""
+        return 1 - (~self.unknown | self.is_left(best)).double().mean().item()
 
     def _limits(self, best, row, column):
         """float64: what the bounds of pairs that are among the nearest do not exceed."""

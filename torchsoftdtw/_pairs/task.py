@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 import torch
 
 from .._autograd import all_pairs
-from .._inputs import arguments, sets
+from .._inputs import arguments, per_pair, repeats, sets
 from .._inputs import cost as costs
 from .._inputs.kinds import name_of
 from .._kernels import ops, selection
 from ..functional import soft_dtw
+from ..measures import Measure as MeasureObject
+from .elastic import ElasticMeasure
 from .measure import Measure, reduced
 from .tiles import tiles
 
+DEFAULT_GAMMA = 0.1  # of names; measure objects are hard unless a gamma is given
 DISTANCES = ("dtw", "soft_dtw", "divergence")
 # A block is computed at a time, in tiles, and counts as finished as a whole.
 BLOCKS_ACROSS = 64  # at the most, where memory allows: each has to be looked after
@@ -29,7 +32,7 @@ class Task(NamedTuple):
     x: torch.Tensor  # (P, N, D), and y (Q, M, D), as they came
     y: torch.Tensor
     options: arguments.Options
-    distance: str
+    distance: Any  # a name or a measure object
     cost: Any
     length_norm: bool
     open_ends: bool
@@ -95,13 +98,14 @@ class Task(NamedTuple):
         """What tells this problem, and the blocks that it is computed in, from every other, as JSON has it."""
         from .. import __version__
 
-        asked = ("distance", "length_norm", "open_ends", "kernel", "is_half")
+        asked = ("length_norm", "open_ends", "kernel", "is_half")
         series = (self.x,) if self.is_half else (self.x, self.y)
         identity = {
             "version": __version__,
             "shapes": [list(each.shape) for each in series],
             "dtypes": [name_of(each.dtype) for each in series],
             **{name: getattr(self, name) for name in asked},
+            "distance": self.distance if isinstance(self.distance, str) else repr(self.distance),
             **{name: getattr(self.options, name) for name in ("bandwidth", "gamma", "warp_penalty")},
             "cost": self._name_of_cost(device),
             "device": device.type,
@@ -126,6 +130,9 @@ class Task(NamedTuple):
         """(Measure, x, y, factor): series in a cost of the kernels' own, of whose values a `factor`-th part is wanted."""
         kernel = selection.plan(self.kernel, x).kernel
         ops.require_build_for(x)
+        if isinstance(self.distance, MeasureObject):
+            lengths = self.options.x_lengths, self.options.y_lengths
+            return ElasticMeasure(self.distance, self.options.bandwidth, self.options.gamma, kernel, *lengths), x, y, 1
         own_x, own_y, cost, options, factor = reduced(x, y, self.cost, self.options)
         numbers = options.bandwidth, options.gamma, options.warp_penalty
         lengths = options.x_lengths, options.y_lengths
@@ -142,7 +149,20 @@ class Task(NamedTuple):
 
 def of_sets(x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_penalty, length_norm, open_ends, kernel):
     """(Task, whether the answer is to be a NumPy array), or an error that names the argument. y None: x itself."""
-    arguments.one_of("distance", distance, DISTANCES)
+    is_elastic, other = isinstance(distance, MeasureObject), x if y is None else y
+    call = None
+    if type(distance) is str:
+        gamma = DEFAULT_GAMMA if gamma is None else gamma
+        others = x_lengths, y_lengths, length_norm, open_ends
+        name = f"cdist {distance}", y is None
+        call = repeats.signature(name, x, other, gamma, warp_penalty, bandwidth, cost, kernel, *others)
+    known = repeats.recall(call)
+    if known is not None:
+        return known._replace(x=x, y=other), False
+    if is_elastic:
+        _check_options_of_elastic(cost, warp_penalty, open_ends)
+    else:
+        arguments.one_of("distance", distance, DISTANCES)
     costs.check(cost)
     arguments.check_ends(open_ends, bandwidth)
     arguments.flag("length_norm", length_norm)
@@ -152,9 +172,23 @@ def of_sets(x, y, distance, gamma, cost, x_lengths, y_lengths, bandwidth, warp_p
     if is_half and y_lengths is not None:
         raise ValueError("y_lengths: expected None if y is None; x_lengths is used for both")
     pair = sets.pair(x, y, x_lengths, y_lengths)
-    options = sets.options(pair, 1.0 if distance == "dtw" else gamma, warp_penalty, bandwidth)
+    is_hard = distance == "dtw" or (is_elastic and (gamma is None or per_pair.is_zero(gamma)))
+    gamma = DEFAULT_GAMMA if gamma is None else gamma
+    options = sets.options(pair, 1.0 if is_hard else gamma, warp_penalty, bandwidth)
+    if is_hard and is_elastic:
+        options = options._replace(gamma=0.0)
     task = Task(pair.x, pair.y, options, distance, cost, length_norm, open_ends, kernel, pair.dtype, is_half)
+    if pair.x is x and pair.y is other:
+        repeats.remember(call, task._replace(x=None, y=None))
     return task, pair.is_array
+
+
+def _check_options_of_elastic(cost, warp_penalty, open_ends):
+    """Raise for options that a measure object has itself, or cannot have."""
+    given = {"cost": cost != "sqeuclidean", "warp_penalty": warp_penalty != 0, "open_ends": open_ends is not False}
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{name}: expected its default beside a measure object, which has its own costs")
 
 
 def _digest(tensors):

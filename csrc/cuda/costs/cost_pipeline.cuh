@@ -129,6 +129,13 @@ struct CostPipeline : BatchPipeline<Cell, kBatches, kFillers, kReaders> {
     for (int warp = 1; warp < kFillers; ++warp) most = greater(most, reach[warp][column / MultivariateShape::kSteps]);
     return most;
   }
+  // A cell outside the band.
+  __device__ __forceinline__ static Cell outside() {
+    if constexpr (kIsSplit)
+      return {Unreachable<float>::value, 1};
+    else
+      return INFINITY;
+  }
   // By one of the block's warps, at the beginning.
   __device__ __forceinline__ void start_once(int lane) {
     if (lane == 0) prepared.start();
@@ -149,6 +156,36 @@ struct CostPipeline : BatchPipeline<Cell, kBatches, kFillers, kReaders> {
       none = 0;
     for (int i = thread; i < kBatchColumns * Base::kRows; i += threads)
       this->cells[slot * kBatchColumns * Base::kRows + i] = none;
+  }
+};
+
+// The cells of a pipeline that are outside the band, which plain kernels do not ask for.
+template <bool kHasBand>
+struct OutsideBand {
+  __device__ explicit OutsideBand(const Extent&) {}
+  template <class Pipeline>
+  __device__ __forceinline__ void mark(Pipeline&, const Strip<MultivariateShape>&, int, int, int) const {}
+};
+template <>
+struct OutsideBand<true> {
+  const int low, high;
+
+  __device__ explicit OutsideBand(const Extent& extent) : low(extent.low), high(extent.high) {}
+  // Of `count` columns from `first` on, which are in the pipeline from `place` on: such cells cost infinity. By a warp.
+  template <class Pipeline>
+  __device__ __forceinline__ void mark(
+      Pipeline& pipeline, const Strip<MultivariateShape>& strip, int first, int place, int count) const {
+    const int last_row = strip.first_row + MultivariateShape::kStripRows - 1;
+    if (first + count - 1 - strip.first_row <= high && first - last_row >= low) return;
+    __syncwarp();
+    const int row = threadIdx.x * MultivariateShape::kRows;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const int apart = first + i - strip.first_row - row;
+      auto& two = pipeline.two_rows(row, place + i);
+      if (apart < low || apart > high) two.x = Pipeline::outside();
+      if (apart - 1 < low || apart - 1 > high) two.y = Pipeline::outside();
+    }
   }
 };
 

@@ -6,11 +6,12 @@
 
 namespace softdtw {
 
-template <class CostType, bool kFours, class Pipeline>
+template <class CostType, bool kFours, class Pipeline, bool kHasBand>
 class FewCosts : StripOfSeries {
   static constexpr int kWarps = Pipeline::kWarps, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
   Pipeline& pipeline;
   const int warp;
+  const OutsideBand<kHasBand> outside;
   float4 held[S::kRows][kGroups];  // the lane's rows
   float4 piece = {};               // and of the next batch's columns
 
@@ -20,7 +21,7 @@ class FewCosts : StripOfSeries {
   __device__ FewCosts(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Pipeline& pipeline_,
       int warp_, HeldRows)
-      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), warp(warp_) {
+      : StripOfSeries(problem, extent, strip_, pair), pipeline(pipeline_), warp(warp_), outside(extent) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
@@ -44,10 +45,13 @@ class FewCosts : StripOfSeries {
     __syncwarp();
     fetch(next);
     float greatest = 0;
-    if (batch < 0 || first >= strip.end_column)
+    if (batch < 0 || first >= strip.end_column) {
       pipeline.clear(slot, warp * kWarp + threadIdx.x, kWarps * kWarp);
-    else
+    } else {
       fill_from_held_rows(first, slot, greatest);
+      const int begin = warp * kOwnColumns;
+      outside.mark(pipeline, strip, first + begin, slot * kBatchColumns + begin, kOwnColumns);
+    }
     greatest = greatest_of_warp(greatest);
     // The warp's own columns are a group.
     if (threadIdx.x < kBatchGroups)

@@ -19,7 +19,7 @@ namespace softdtw {
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
 // kMarks: costs from differences get a minus, for gradients that would cancel where the costs did.
-template <class CostType, bool kFours, class Pipeline, bool kMarks = false>
+template <class CostType, bool kFours, class Pipeline, bool kMarks, bool kHasBand>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
   static constexpr int kWarps = Pipeline::kWarps;
@@ -27,6 +27,7 @@ class ManyCosts : StripOfSeries {
   Pipeline& pipeline;
   const int warp;
   const HeldRows held;
+  const OutsideBand<kHasBand> outside;
   const float scale;                                 // from the unit of the costs to that of m, for split costs
   float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
 
@@ -40,6 +41,7 @@ class ManyCosts : StripOfSeries {
         pipeline(pipeline_),
         warp(warp_),
         held(held_),
+        outside(extent),
         scale(Pipeline::kIsSplit ? Recurrences<S>(problem, pair).plain.scale : 0) {
     if (has_products()) {
       for (int tile = warp; tile < kTiles; tile += kWarps) prepare(tile);
@@ -80,6 +82,7 @@ class ManyCosts : StripOfSeries {
       differences(tile, first, costs);
       store<kMarks>(tile, slot, costs, greatest);
     }
+    outside.mark(pipeline, strip, first, slot * kBatchColumns, kBatchColumns);
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
       const float reach = greatest_of_warp(greatest[h]);

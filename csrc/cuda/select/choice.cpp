@@ -13,10 +13,15 @@ constexpr int64_t kAny = INT64_MAX;
 // Pairs are counted on the GPU that the sweeps in benchmarks/results ran on. Another one has a number of multiprocessors of its own.
 constexpr int64_t kSweptProcessors = 132;
 
+constexpr int64_t kAlways = 0, kNever = INT64_MAX;
+
 // From how many pairs on stencil, whose pairs have a block each, is faster than tiled, which spreads them over blocks. Several
 // numbers: from the first on it is, from the second on it is not, and so forth, as either starts another round of blocks.
-using Turns = std::vector<int64_t>;
-constexpr int64_t kAlways = 0, kNever = INT64_MAX;
+struct Turns {
+  int64_t at[3];
+
+  constexpr Turns(int64_t first, int64_t second = kNever, int64_t third = kNever) : at{first, second, third} {}
+};
 
 struct OfLength {
   int64_t longest;
@@ -69,8 +74,29 @@ const ByDims kOfValues = {
     {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
-ByLength of_values(int64_t dim) {  // of nine to fifteen dimensions
-  return {{128, {256 + 32 * dim}}, {256, {60 * dim - 160}}, {kAny, {500}}};
+// Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
+const ByDims kOfBands = {
+    {4, {{150, {350}}, {256, {900}}, {kAny, {950}}}},
+    {kFewDims, {{150, {350}}, {kAny, {700}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
+const ByDims kOfBandGradients = {
+    {4, {{150, {850}}, {256, {1200}}, {kAny, {1400}}}},
+    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {1500}}}},
+};
+const ByDims kOfPenalties = {
+    {4, {{150, {350}}, {256, {1000}}, {kAny, {1600}}}},
+    {kFewDims, {{150, {350}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
+const ByDims kOfPenaltyGradients = {
+    {4, {{150, {650}}, {kAny, {4096}}}},
+    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
+    {kAny, {{kAny, {kNever}}}},
+};
+Turns of_values(int64_t dim, int64_t n) {  // of nine to fifteen dimensions
+  return n <= 128 ? 256 + 32 * dim : n <= 256 ? 60 * dim - 160 : 500;
 }
 // Euclidean costs with gradients, of nine to fifteen dimensions: all of them from differences, where E counts in many cells.
 const ByLength kOfEuclidean = {{128, {kThreeRounds}}, {256, {1000}}, {kLong, {800}}, {kAny, {kThreeRounds}}};
@@ -81,7 +107,7 @@ const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {17
 
 // One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty.
 const ByLength kOfShortPairs = {{144, {kAlways}}, {400, {kRound / 2 + 1}}, {kAny, {kRound + 1}}};
-const Turns kOfLongPenalties = {kNever};
+constexpr Turns kOfLongPenalties = kNever;
 
 Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
@@ -90,9 +116,15 @@ Turns turns_of(const Call& call) {
   if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
+  if (call.is_multivariate() && !call.is_plain() && dim < kStencilMultivariateDims) {
+    const ByDims& of_values = call.has_band ? kOfBands : kOfPenalties;
+    const ByDims& of_gradients = call.has_band ? kOfBandGradients : kOfPenaltyGradients;
+    return find(call.keeps ? of_gradients : of_values, dim, call.n);
+  }
   const bool is_slow = call.cost == Cost::kEuclidean && dim > kFewDims && dim < kStencilMultivariateDims;
   if (call.keeps) return is_slow ? find(kOfEuclidean, call.n) : find(kOfGradients, dim, call.n);
-  if (dim > 8) return find(dim < kStencilMultivariateDims ? of_values(dim) : kManyDims, call.n);
+  if (dim >= kStencilMultivariateDims) return find(kManyDims, call.n);
+  if (dim > 8) return of_values(dim, call.n);
   return find(kOfValues, dim, call.n);
 }
 
@@ -120,7 +152,7 @@ int rows_of_vectors(const Call& call, const Device& device) {
 
 Kernel fastest_kernel(const Call& call, const Device& device) {
   int turns = 0;
-  for (const int64_t turn : turns_of(call)) turns += are_at_least(call.batch, turn, device);
+  for (const int64_t turn : turns_of(call).at) turns += are_at_least(call.batch, turn, device);
   return turns % 2 == 1 ? Kernel::kStencil : Kernel::kTiled;
 }
 

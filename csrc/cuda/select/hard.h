@@ -12,22 +12,77 @@ enum class HardSpecialization : int {
   kEightDims,     //
   kDense,         // any cost
   kMultivariate,  // costs by warps of their own
+  kRing,          // values of one dimension with a band: a ring of lanes (kernels/hard/hard_banded.cu)
+};
+
+// A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half.
+struct HardRing {
+  Ring of_side;
+  int sides = 1;
+
+  // Columns that a side's rows meet at most.
+  int64_t columns_of_side(const Call& call) const {
+    const int64_t apart = call.m > call.n ? call.m - call.n : 0;
+    const bool is_known = sides == 2 && !call.is_ragged;
+    return is_known ? std::min(call.m, (call.n + 1) / 2 + apart + call.bandwidth) : call.m;
+  }
 };
 
 struct HardPlan {
   HardSpecialization sweep;
-  int rows;  // of a lane
+  int rows;       // of a lane
+  HardRing ring;  // of kRing; pairs with a band of their own that is too wide for it have strips
 };
 
 constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
+constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp, and each pair has two
+
+// From the cheapest one on, as kRings.
+inline HardRing hard_ring_of(const Call& call, const Device& device) {
+  constexpr int kSchedulers = 4;               // of a multiprocessor: each has one warp at least
+  constexpr int64_t kBytesOfWarp = 28 * 1024;  // of series in shared memory, so that a multiprocessor has eight warps
+  constexpr int64_t kShortest = 64;
+  const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
+  const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
+  if (radius >= longest) return {};
+  int64_t width = 2 * radius + 1 + apart;
+  if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  const auto warps = [&](const Ring& ring) { return ceil_div(call.batch * ring.lanes, kLanes); };
+  const auto sides = [&](const Ring& ring) {
+    return call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
+  };
+  const auto suits = [&](const Ring& ring) {
+    const int64_t bytes = kLanes / ring.lanes * (call.n + call.m + 2 * kLanes) * int64_t{sizeof(float)};
+    const bool has_room = ring.lanes == kLanes ? bytes <= device.block_bytes / 2 : bytes <= kBytesOfWarp;
+    return width <= ring.width() && has_room;
+  };
+  // Few pairs get more lanes with fewer rows.
+  for (const Ring& ring : kRings)
+    if (suits(ring) && (ring.rows == kFewRows || 2 * warps(ring) > kFewestWarps)) return {ring, sides(ring)};
+  for (const Ring& ring : kRings)
+    if (suits(ring)) return {ring, sides(ring)};
+  const Ring widest = {kRowsOfFewPairs, kLanes};
+  if (suits(widest) && sides(widest) == 2) return {widest, 2};
+  return {};
+}
+// Unless the band has most of the table, of which strips take no more.
+inline bool pays(const HardRing& ring, const Call& call) {
+  const int rows = ring.of_side.rows, lanes = ring.of_side.lanes;
+  return rows > 0 && lanes * rows * (call.m + call.n / rows) <= 2 * call.n * call.m;
+}
+
 // call.keeps: a path is wanted.
-inline HardPlan hard_plan(const Call& call, const Device& device) {
-  if (call.is_float64) return {HardSpecialization::kDense, 2};
+inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_ring = true) {
+  if (may_have_ring && !call.is_float64 && !call.keeps && call.has_band && is_of_numbers(call)) {
+    const HardRing ring = hard_ring_of(call, device);
+    if (pays(ring, call)) return {HardSpecialization::kRing, ring.of_side.rows, ring};
+  }
+  if (call.is_float64) return {HardSpecialization::kDense, 2, {}};
   if (call.is_multivariate() && call.cost == Cost::kSqEuclidean && call.dim >= kHardMultivariateDims &&
       device.has_pipelines())
-    return {HardSpecialization::kMultivariate, 2};
+    return {HardSpecialization::kMultivariate, 2, {}};
   // Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have to be enough of
   // them.
   if (!call.keeps && call.is_univariate() && strips_of(call.n, 2) > 1) {
@@ -36,12 +91,12 @@ inline HardPlan hard_plan(const Call& call, const Device& device) {
     const int64_t tall = strips_of(call.n, kTallRows), low = strips_of(call.n, 4);
     const bool is_cheaper = tall * (kTallRows * kOfCell + kOfColumn) < low * (4 * kOfCell + kOfColumn);
     if (is_cheaper && call.batch * tall >= int64_t{kWarpsOfProcessor} * device.processors)
-      return {HardSpecialization::kTall, kTallRows};
+      return {HardSpecialization::kTall, kTallRows, {}};
   }
   const int rows = strips_of(call.n, 2) == 1 ? 2 : 4;
-  if (call.is_univariate()) return {HardSpecialization::kUnivariate, rows};
-  if (call.cost != Cost::kSqEuclidean || call.dim > 8) return {HardSpecialization::kDense, rows};
-  return {call.dim <= 4 ? HardSpecialization::kFourDims : HardSpecialization::kEightDims, rows};
+  if (call.is_univariate()) return {HardSpecialization::kUnivariate, rows, {}};
+  if (call.cost != Cost::kSqEuclidean || call.dim > 8) return {HardSpecialization::kDense, rows, {}};
+  return {call.dim <= 4 ? HardSpecialization::kFourDims : HardSpecialization::kEightDims, rows, {}};
 }
 
 }  // namespace softdtw

@@ -23,7 +23,7 @@
 //
 // Forward keeps the series as it has read them, and what the lanes hold every group or two: no cell outside the band costs memory.
 //
-// ring.cuh has the lane, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
+// ring_band.cuh has where a lane is, ring.cuh its cells, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
 #include "banded.h"
 
 #include "banded_backward.cuh"
@@ -81,11 +81,11 @@ cudaError_t launch(
 
 }  // namespace
 
-int64_t banded_bytes_of_pair(const Problem<float>& problem) { return RingLayout(problem).bytes_of_pair(); }
+int64_t banded_bytes_of_pair(const Problem<float>& problem) { return ring_layout_of(problem).bytes_of_pair(); }
 
 cudaError_t launch_banded_forward(
     const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream) {
-  const RingLayout layout(problem);
+  const RingLayout layout = ring_layout_of(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
         banded_forward_kernel<rows()>, problem, layout, layout.pairs() * layout.floats_of_pair() * sizeof(float), stream,
@@ -96,7 +96,7 @@ cudaError_t launch_banded_forward(
 cudaError_t launch_banded_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream) {
-  const RingLayout layout(problem);
+  const RingLayout layout = ring_layout_of(problem);
   return with_rows(layout.rows, [&](auto rows) {
     return launch(
         banded_backward_kernel<rows()>, problem, layout,

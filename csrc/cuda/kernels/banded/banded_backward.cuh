@@ -100,15 +100,16 @@ __device__ __forceinline__ void ring_backward(
     {
       const int first = chunk * kGroups;
       pair.take_rows(pair.block(first));
-      RingSweep<Weight, kRows> sweep(pair, first);
+      RingSweep<RingPair<kRows>, RingCells<Weight, kRows>> sweep(pair, first);
+      RingState<kRows>& state = sweep.cells.state;
 #pragma unroll
-      for (int k = 0; k < kRows; k += Words::kCount) Words::unpack(several[k / Words::kCount], sweep.state.left + k);
-      sweep.state.diag = Numbers::of_word(word);
+      for (int k = 0; k < kRows; k += Words::kCount) Words::unpack(several[k / Words::kCount], state.left + k);
+      state.diag = Numbers::of_word(word);
       if (chunk > 0) fetch(chunk - 1);
 #pragma unroll 1
       for (int i = 0; i < kGroups; ++i) {
         if (i > 0) sweep.turn(first + i);
-        const auto leave = [&](int r) { table.store(i * kGroup + r, sweep.state.left); };
+        const auto leave = [&](int r) { table.store(i * kGroup + r, state.left); };
         if (first + i == 0)
           sweep.template group<true>(0, leave);
         else
@@ -165,7 +166,7 @@ __device__ __forceinline__ void banded_backward(
   const int64_t own = RingPair<kRows>::number(layout, first_pair);
   const bool accepted = own < problem.batch && statuses[own] == PairStatus::kLinearDomain;
   if (!__any_sync(kAllLanes, accepted)) return;
-  RingPair<kRows> pair(problem, layout, first_pair, accepted);
+  RingPair<kRows> pair(problem, layout, min(own, problem.batch - 1), accepted);
   // A lane without a pair reads what another one's has.
   const unsigned lanes_of_pairs = __ballot_sync(kAllLanes, accepted);
   const int64_t readable = __shfl_sync(kAllLanes, pair.pair, __ffs(lanes_of_pairs) - 1);

@@ -18,60 +18,21 @@ __device__ __forceinline__ bool is_promising(const RingPair<kRows>& pair, const 
   return used <= top - kLeast && (used - kRingSlack) * pair.foreseen <= groups * (top - kLeast);
 }
 
-// A lane's columns and weights from group to group.
-template <class Weight, int kRows>
-struct RingSweep {
-  RingPair<kRows>& pair;
-  RingState<kRows> state;
-  ColumnsAhead<float, 1> columns;
-  RingWeights<Weight, kRows> weights;
-
-  // From group i on; the pair has the rows of this group.
-  __device__ __forceinline__ RingSweep(RingPair<kRows>& pair_, int i)
-      : pair(pair_), columns(pair.columns(i)), weights(pair, columns) {}
-  // The lane whose turn it is takes its next block, by what all do: that takes no longer. Its first step is one before the block's
-  // first column, and what is in the weights for it, of the rows before, concerns no cell of the band.
-  __device__ __forceinline__ void turn(int i) {
-    pair.take_rows(pair.block(i));
-    columns = ColumnsAhead<float, 1>(pair.columns(i));
-  }
-  // leave(r) after every step.
-  template <bool kMayStart, class Leave>
-  __device__ __forceinline__ void group(int i, Leave&& leave) {
-    const int age = pair.age(i), from = pair.neighbour(-1);
-    unsigned mask = pair.mask(age);
-    const int entry = kMayStart && i == 0 && pair.block(i) == 0 ? pair.entry : -1;
-    const auto step = [&](int r) {
-      if (kMayStart && r == entry) state.diag = power_of_two(pair.penalty.top());
-      state.template step<Weight>(pair, from, mask, weights, columns);
-      columns.move();
-      mask >>= 1;
-      leave(r);
-    };
-    if constexpr (kMayStart) {
-#pragma unroll 1
-      for (int r = 0; r < kRows + 1; ++r) step(r);
-    } else {
-#pragma unroll(kStepsAtOnce<kRows>)
-      for (int r = 0; r < kRows + 1; ++r) step(r);
-    }
-  }
-};
-
 // Returns the last entry of the pair to the lane that holds it, else 0; 0 where the pair is given up.
 template <class Weight, int kRows>
 __device__ __forceinline__ double ring_forward(RingPair<kRows>& pair, const RingLayout& layout, int* kept) {
   constexpr int kGroups = RingLayout::groups_of_chunk(kRows);
   pair.take_rows(pair.block(0));
-  RingSweep<Weight, kRows> sweep(pair, 0);
-  sweep.state.start();
+  RingSweep<RingPair<kRows>, RingCells<Weight, kRows>> sweep(pair, 0);
+  RingState<kRows>& state = sweep.cells.state;
+  state.start();
   double last = 0;
   bool holds = pair.fits;  // by the pair's own looks alone, whatever its neighbours in the warp do
   for (int i = 0; i < pair.most_groups; ++i) {
     if (kept != nullptr && i % kGroups == 0 && i > 0 && i < pair.groups)
-      sweep.state.keep(kept + (i / kGroups - 1) * layout.words_of_chunk(), pair.lanes, pair.lane);
+      state.keep(kept + (i / kGroups - 1) * layout.words_of_chunk(), pair.lanes, pair.lane);
     if (i % kGroupsBetweenLooks == kGroupsBetweenLooks - 1) {
-      const bool is_promised = is_promising(pair, sweep.state, i);
+      const bool is_promised = is_promising(pair, state, i);
       holds = holds && (is_promised || i >= pair.groups);
       if (!__any_sync(kAllLanes, holds && i < pair.groups)) break;
     }
@@ -80,7 +41,7 @@ __device__ __forceinline__ double ring_forward(RingPair<kRows>& pair, const Ring
     if (i == 0 || (i >= pair.fewest_groups - 1 && __any_sync(kAllLanes, ends))) {
       const int end = ends && pair.is_block_of_last_row(i) ? pair.last_step : -1;
       sweep.template group<true>(i, [&](int r) {
-        if (r == end) last = pick(sweep.state.left, (pair.extent.n - 1) % kRows);
+        if (r == end) last = pick(state.left, (pair.extent.n - 1) % kRows);
       });
     } else {
       sweep.template group<false>(i, [](int) {});
@@ -94,8 +55,8 @@ template <int kRows>
 __device__ bool banded_forward(
     const Problem<float>& problem, const RingLayout& layout, int64_t first_pair, float* memory, float* value, char* saved,
     int64_t stride) {
-  const bool exists = RingPair<kRows>::number(layout, first_pair) < problem.batch;
-  RingPair<kRows> pair(problem, layout, first_pair, exists);
+  const int64_t own = RingPair<kRows>::number(layout, first_pair);
+  RingPair<kRows> pair(problem, layout, min(own, problem.batch - 1), own < problem.batch);
   if (!__any_sync(kAllLanes, pair.fits)) return false;
   char* const kept_of_pair = saved == nullptr || !pair.fits ? nullptr : saved + pair.pair * stride;
   pair.read_series(problem, layout, memory, reinterpret_cast<float*>(kept_of_pair));

@@ -1,44 +1,14 @@
-// Where the lanes of a pair are in its band, and what a lane knows of its pair (banded.cuh has the equations).
+// What a lane knows of its pair, and its cells, in the linear domain. ring_band.cuh says where they are.
 #pragma once
 
-#include "cuda/costs/tile.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
-#include "cuda/select/blocks.h"
+#include "ring_band.cuh"
 
 namespace softdtw {
 
-// How the pairs of a problem are laid out in memory.
-struct RingLayout {
-  static constexpr int kAhead = 3;  // columns that ColumnsAhead reads at most beyond those of a sweep
-  int lanes, rows;                  // of a pair, of a lane
-  int x_floats;                     // of a pair's x: whole blocks
-  int y_floats;                     // of y, with what lanes read before and behind the table
-  int chunks;                       // of a pair of the problem's full lengths
-
-  __host__ RingLayout(int n, int m, const Ring& ring) : lanes(ring.lanes), rows(ring.rows) {
-    const int groups = (m - 1 + (n - 1) / rows) / (rows + 1) + 2;
-    chunks = (groups + groups_of_chunk() - 1) / groups_of_chunk();
-    x_floats = ((n + rows - 1) / rows * rows + 3) / 4 * 4;
-    y_floats = (before() + chunks * groups_of_chunk() * rows + lanes + kAhead + 3) / 4 * 4;
-  }
-  __host__ explicit RingLayout(const Problem<float>& problem)
-      : RingLayout(static_cast<int>(problem.n), static_cast<int>(problem.m), ring_of(call_of(problem, false))) {}
-  __host__ __device__ int pairs() const { return kWarp / lanes; }  // of a warp
-  // Groups of rows + 1 steps that backward rebuilds at once.
-  __host__ __device__ int groups_of_chunk() const { return groups_of_chunk(rows); }
-  __host__ __device__ static constexpr int groups_of_chunk(int rows) { return rows <= 4 ? 2 : 1; }
-  // Of y: where column 0 is.
-  __host__ __device__ int before() const { return rows + lanes + kAhead; }
-  // Of shared memory. So the pairs of a warp are in banks of their own.
-  __host__ __device__ int floats_of_pair() const { return (x_floats + y_floats + kWarp - 1) / kWarp * kWarp + lanes; }
-  // What forward keeps of a pair: x and y as the sweep reads them, and the largest exponent of a cost; then what the lanes hold
-  // before every chunk but the first, whose start is known.
-  __host__ __device__ int words_of_series() const { return x_floats + y_floats + 4; }
-  __host__ __device__ int words_of_chunk() const { return (rows + 1) * lanes; }
-  __host__ __device__ int64_t bytes_of_pair() const {
-    return (words_of_series() + int64_t{chunks - 1} * words_of_chunk()) * sizeof(int);
-  }
-};
+inline RingLayout ring_layout_of(const Problem<float>& problem) {
+  return {static_cast<int>(problem.n), static_cast<int>(problem.m), ring_of(call_of(problem, false))};
+}
 
 // Several words of a lane at a time, of entries and of numbers: four where four divide its rows, else two.
 template <int kRows, bool kInFours = kRows % 4 == 0>
@@ -52,10 +22,6 @@ struct RingWords {
     return make_int4(Numbers::word(a[0]), Numbers::word(a[1]), Numbers::word(a[2]), Numbers::word(a[3]));
   }
   __device__ __forceinline__ static void unpack(const int4& words, double* a) { Numbers::unpack(words, a); }
-  __device__ __forceinline__ static void read(const float* from, float* x) {
-    const float4 four = *reinterpret_cast<const float4*>(from);
-    x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-  }
 };
 
 template <int kRows>
@@ -74,67 +40,35 @@ struct RingWords<kRows, false> {
     a[0] = __hiloint2double(words.x, words.x);
     a[1] = __hiloint2double(words.y, words.x);
   }
-  __device__ __forceinline__ static void read(const float* from, float* x) {
-    const float2 two = *reinterpret_cast<const float2*>(from);
-    x[0] = two.x, x[1] = two.y;
-  }
 };
 
 template <class Weight, int kRows>
 using RingWeights = LinearWeights<Weight, kRows % 4 == 0 ? 4 : 3>;
-// Steps of a loop over a group that are in flight.
-template <int kRows>
-constexpr int kStepsAtOnce = kRows == 8 ? 3 : kRows + 1;
 
 template <int kRows_>
-struct RingPair {
+struct RingPair : RingBand<kRows_> {
+  using Band = RingBand<kRows_>;
   using Numbers = LinearNumbers<float>;
-  using Words = RingWords<kRows_>;
   // As short pairs have them (warp_pair.cuh): all that knows the cost or the penalty.
   using Options = PlainOptions;
   using Cost = typename Options::template Cost<float>;
   using Penalty = ShortPairPenalty<float, true, Options>;
-  static constexpr int kRows = kRows_, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
-  const int lanes, lane;
+  using Band::extent, Band::fits, Band::groups, Band::lane, Band::lanes, Band::line, Band::rows;
+  static constexpr int kRows = kRows_;
   const int64_t pair;
-  Extent extent;
   const float factor;
   const Cost cost;
   const Penalty penalty;
-  int width;                       // of the band: columns of a row
-  int first_group, entry;          // entry: the step of the first group in which a path comes to the table's first cell
-  int groups, last_step;           // of the pair; of the last group
-  int most_groups, fewest_groups;  // of the warp's pairs
-  const float *rows, *line;        // x, and y from its column 0 on
-  float x[kRows], deepest;
-  bool fits;     // whether the pair is wanted and valid, its ring wide enough, and its costs within what weights can hold
-  int foreseen;  // groups of the pair, if costs go on along any path as they begin
+  float deepest;  // exponent of a cost, at most; a pair whose costs weights cannot hold does not fit
+  int foreseen;   // groups of the pair, if costs go on along any path as they begin
 
   // Pairs that are not `wanted` go along with the others.
-  __device__ RingPair(const Problem<float>& problem, const RingLayout& layout, int64_t first_pair, bool wanted)
-      : lanes(layout.lanes),
-        lane(threadIdx.x & (layout.lanes - 1)),
-        pair(min(number(layout, first_pair), problem.batch - 1)),
-        extent(problem.extent(pair)),
+  __device__ RingPair(const Problem<float>& problem, const RingLayout& layout, int64_t pair_, bool wanted)
+      : Band(layout, problem.extent(pair_), wanted),
+        pair(pair_),
         factor(factor_of_cost<Cost>(problem, pair)),
         cost(factor),
-        penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
-    fits = wanted && extent.valid() && extent.high - extent.low + 1 + kRows + 1 <= layout.lanes * kGroup;
-    if (!fits) extent = {1, 1, 0, 0};
-    width = extent.high - extent.low + 1;
-    const int first_step = 1 - extent.low, end_step = extent.m - extent.low + last_block();
-    first_group = first_step / kGroup;
-    entry = first_step % kGroup;
-    groups = end_step / kGroup - first_group + 1;
-    last_step = end_step % kGroup;
-    most_groups = wanted ? groups : 0;
-    fewest_groups = groups;
-#pragma unroll
-    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-      most_groups = max(most_groups, __shfl_xor_sync(kAllLanes, most_groups, distance));
-      fewest_groups = min(fewest_groups, __shfl_xor_sync(kAllLanes, fewest_groups, distance));
-    }
-  }
+        penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {}
   // Forward: the series from where they are, to shared memory for the warp's pairs, and to what is kept, if it is.
   __device__ __forceinline__ void read_series(
       const Problem<float>& problem, const RingLayout& layout, float* memory, float* kept) {
@@ -186,7 +120,7 @@ struct RingPair {
     deepest = cost.cost(widest);
     fits = fits && farthest <= kFarthestFromOrigin && penalty.fits(deepest, Numbers::Deep::kDeepest);
     if (kept != nullptr && lane == 0) kept[layout.x_floats + layout.y_floats] = deepest;
-    find_series(layout, own);
+    this->find_series(layout, own);
   }
   // Backward: as they have been kept, to shared memory.
   __device__ __forceinline__ void read_kept_series(const RingLayout& layout, float* memory, const float* kept) {
@@ -196,60 +130,22 @@ struct RingPair {
     for (int i = lane; i < (layout.x_floats + layout.y_floats) / 4; i += lanes)
       reinterpret_cast<int4*>(own)[i] = __ldcs(reinterpret_cast<const int4*>(kept) + i);
     __syncwarp();
-    find_series(layout, own);
+    this->find_series(layout, own);
   }
-  // Which pair a lane has, or would have.
-  __device__ static int64_t number(const RingLayout& layout, int64_t first_pair) {
-    return first_pair + threadIdx.x / layout.lanes;
-  }
-  __device__ __forceinline__ int last_block() const { return (extent.n - 1) / kRows; }
   __device__ __forceinline__ bool all_shallow() const {
     return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
   }
-  // How many blocks a lane's is older than the one that enters with the pair's group i; and which block it is.
-  __device__ __forceinline__ int age(int i) const { return (first_group + i - lane) & (lanes - 1); }
-  __device__ __forceinline__ int block(int i) const { return first_group + i - age(i); }
-  // y at the lane's column in step r of group i: at r of this.
-  __device__ __forceinline__ const float* columns(int i) const {
-    return line + (first_group + i) * kGroup + extent.low - 1 - block(i);
-  }
-  __device__ __forceinline__ void take_rows(int block) {
-    const float* const from = rows + min(max(block, 0), last_block()) * kRows;
-#pragma unroll
-    for (int k = 0; k < kRows; k += Words::kCount) Words::read(from + k, x + k);
-  }
-  // Which of a lane's cells are in the band: in step r of its group, bit kRows - 1 - k of the mask shifted by r for row k.
-  __device__ __forceinline__ unsigned mask(int age) const {
-    const int end = width + kRows - 1 - kGroup * age;  // the last bit
-    const unsigned up_to = end < 0 ? 0 : end >= 31 ? ~0u : (2u << end) - 1;
-    return age == 0 ? up_to & (~0u << kRows) : up_to;
-  }
-  // Not 0 if it is.
-  __device__ __forceinline__ static unsigned is_inside(unsigned mask, int k) { return mask & 1u << (kRows - 1 - k); }
   // The weight of row k, 0 outside the band: two selections, of which the sums from row to row do not wait. Or the entry that comes
   // of it, by one selection: without its upper word it is less than 2^-1042. That pays where there are more warps.
   static constexpr bool kSelectsWeights = kRows <= 4;
   __device__ __forceinline__ static double weight_of_band(unsigned mask, int k, double weight) {
-    return !kSelectsWeights || is_inside(mask, k) ? weight : 0;
+    return !kSelectsWeights || Band::is_inside(mask, k) ? weight : 0;
   }
   __device__ __forceinline__ static double entry_of_band(unsigned mask, int k, double entry) {
-    return kSelectsWeights ? entry : ptx::with_upper_word_where(is_inside(mask, k), entry);
-  }
-  __device__ __forceinline__ int neighbour(int by) const {
-    return (threadIdx.x & ~(lanes - 1)) | ((lane + by) & (lanes - 1));
-  }
-  __device__ __forceinline__ bool is_block_of_last_row(int i) const { return block(i) == last_block(); }
-  // Of all lanes of the pair.
-  __device__ __forceinline__ bool any_of_pair(bool vote) const {
-    const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
-    return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
+    return kSelectsWeights ? entry : ptx::with_upper_word_where(Band::is_inside(mask, k), entry);
   }
 
  private:
-  __device__ __forceinline__ void find_series(const RingLayout& layout, const float* own) {
-    rows = own;
-    line = own + layout.x_floats + layout.before();
-  }
   // One of so many numbers of a series.
   __device__ __forceinline__ static void put(
       int place, int floats, float number, float* to, float* kept, float& lowest, float& highest) {
@@ -260,7 +156,7 @@ struct RingPair {
   }
 };
 
-// A lane between two columns.
+// A lane's entries between two columns.
 template <int kRows>
 struct RingState {
   using Numbers = LinearNumbers<float>;
@@ -303,6 +199,21 @@ struct RingState {
     for (int k = 0; k < kRows; k += Words::kCount)
       reinterpret_cast<typename Words::Type*>(words)[k / Words::kCount * lanes + lane] = Words::pack_rounded(left + k);
     words[kRows * lanes + lane] = Numbers::word(diag);
+  }
+};
+
+// A lane's entries and the weights on their way, as RingSweep has them.
+template <class Weight, int kRows>
+struct RingCells {
+  RingState<kRows> state;
+  RingWeights<Weight, kRows> weights;
+
+  __device__ __forceinline__ RingCells(const RingPair<kRows>& pair, const ColumnsAhead<float, 1>& columns)
+      : weights(pair, columns) {}
+  __device__ __forceinline__ void enter(const RingPair<kRows>& pair) { state.diag = power_of_two(pair.penalty.top()); }
+  __device__ __forceinline__ void step(
+      const RingPair<kRows>& pair, int from, unsigned mask, const ColumnsAhead<float, 1>& columns) {
+    state.template step<Weight>(pair, from, mask, weights, columns);
   }
 };
 

@@ -40,7 +40,7 @@ class CostSplitter {
       const Place<S> place(strip, extent, chunk, lane);
       tile.use(place);
       if (chunk + 1 < strip.chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
-      out.template split<Tile>(
+      out.template split<TileOptions<S, Tile>>(
           part, lane, tile, recurrences, place.in_band,
           Width<S>::rise_of(recurrences, tile.reach, !recurrences.has_penalty));
     }

@@ -3,22 +3,10 @@
 // domain will need is foreseen too, so that pairs with the same ones run side by side; what is needed indeed is found out later.
 #pragma once
 
-#include "cuda/kernels/linear_domain/warp_pair.cuh"
+#include "coarse_sweep.cuh"
 #include "cuda/numbers/pair_lists.cuh"
 
 namespace softdtw {
-
-struct Foresight {
-  static constexpr int kStride = 8, kRows = 8, kLanes = 8, kWarps = 4, kPairs = kWarps * kWarp / kLanes;
-  static_assert(kLanes * kRows * kStride >= kMostShortRows);
-  static constexpr int kMostColumns = kLongestShort / kStride + 1;
-  // Binary orders that a pair may be foreseen to use. Too few, and pairs are swept in vain; too many, and they go where they are slower.
-  static constexpr float kMost = 1.1f * (kTop - kLeast);
-  // Of what a step uses by its tilt, the part that is not made up for by there being many paths.
-  static constexpr float kTiltUsed = 0.25f;
-  // White noise: a step of n + m uses half its tilt, and so much of the cost between x and its mean.
-  static constexpr float kTiltUsedByNoise = 0.5f, kCostOfNoise = 0.35f;
-};
 
 template <class Options>
 __global__ void __launch_bounds__(Foresight::kWarps* kWarp)
@@ -89,34 +77,12 @@ __global__ void __launch_bounds__(Foresight::kWarps* kWarp)
   const float widest = greater(highest - y_lowest, y_highest - lowest);
   __syncwarp();
 
-  // The lanes are in the coarse table as those of strips are in theirs.
   const float step_penalty = kStride * static_cast<float>(penalty.of_cell() - penalty.of_step());
-  const auto with_penalty = [&](float a) { return Options::kHasPenalty ? a + step_penalty : a; };
   const int end = (extent.n - 1) / kStride, end_lane = end / kRows;
-  int steps = coarse_columns + end_lane;
-#pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2)
-    steps = max(steps, __shfl_xor_sync(kAllLanes, steps, distance));
-  if (__all_sync(kAllLanes, is_noise)) steps = 0;
-  float left[kRows], diag = lane == 0 ? 0.0f : INFINITY, last = INFINITY;
-#pragma unroll
-  for (int k = 0; k < kRows; ++k) left[k] = INFINITY;
-  for (int t = 0; t < steps; ++t) {
-    const int column = t - lane;
-    const float own_y = y[min(max(column, 0), coarse_columns - 1)];
-    float up = __shfl_up_sync(kAllLanes, left[kRows - 1], 1, kLanes);
-    if (lane == 0) up = INFINITY;
-    float upper_left = diag;
-    diag = up;
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      // The chain down the rows is as short as can be.
-      const float best = fminf(upper_left, with_penalty(left[k]));
-      upper_left = left[k];
-      left[k] = up = fminf(best, with_penalty(up)) + cost.cost(x[k] - own_y);
-    }
-    if (lane == end_lane && column == coarse_columns - 1) last = pick(left, end % kRows);
-  }
+  const int steps = __all_sync(kAllLanes, is_noise) ? 0 : most_steps(coarse_columns + end_lane);
+  const float last = coarse_sweep<kRows>(
+      lane, kLanes, steps, coarse_columns, end, [&](int k, float at_y) { return cost.cost(x[k] - at_y); },
+      [&](int column) { return y[column]; }, [&](float a) { return Options::kHasPenalty ? a + step_penalty : a; });
   if (!exists || lane != end_lane) return;
   const float length = extent.n + extent.m, tilt = static_cast<float>(penalty.of_step()) * length;
   const float used = is_noise ? Foresight::kTiltUsedByNoise * tilt + Foresight::kCostOfNoise * off_mean / samples * length

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "cuda/hardware/assembly.cuh"
-#include "cuda/select/hard.h"
 #include "hard.h"
+#include "hard_banded.h"
 #include "hard_strip.cuh"
 #include "hard_tile.cuh"
 
@@ -37,11 +37,11 @@ struct HardHandover {
   Pipeline<HardEdge<S>> above, below;  // between blocks
 };
 
-// kHasGroups: a pair has several blocks.
+// kHasGroups: a pair has several blocks. Pairs whose band has no more than `width_of_others` columns are done.
 template <bool kPath, bool kHasGroups, class S, class Tile>
 __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps : 0))) hard_forward_kernel(
     const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
-    HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups) {
+    HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups, int width_of_others) {
   __shared__ HardHandover<S> shared_handover;
   __shared__ typename Tile::Memory memory[kMostWarps];
   HardHandover<S>& handover = pinned(shared_handover);
@@ -60,6 +60,7 @@ __global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps :
     if (turn.group == 0 && lane == 0 && warp == 0) value[pair] = NAN;
     return;
   }
+  if (extent.high - extent.low < width_of_others) return;
   const int strips = strips_of<S>(extent), first = turn.group * most_warps, warps = min(most_warps, strips - first);
   if (warps <= 0) return;
   const bool has_above = kHasGroups && first > 0, has_below = kHasGroups && first + warps < strips;
@@ -142,8 +143,8 @@ auto with_tile(const HardPlan& plan, F&& f) {
 
 template <class Tile, bool kPath, class S = typename Tile::Shape>
 cudaError_t launch_hard(
-    const Problem<typename S::Scalar>& problem, bool open_ends, typename S::Scalar* value, Span* spans, Scratch& scratch,
-    cudaStream_t stream) {
+    const Problem<typename S::Scalar>& problem, bool open_ends, typename S::Scalar* value, Span* spans, int width_of_others,
+    Scratch& scratch, cudaStream_t stream) {
   constexpr bool kIsOneStrip = sizeof(typename S::Scalar) == 4 && S::kRows == 2;  // by hard_plan()
   const int64_t strips = Sizes<S>(problem).strips;
   const int warps = static_cast<int>(std::min<int64_t>(strips, kMostWarps));
@@ -156,7 +157,8 @@ cudaError_t launch_hard(
     if (error == cudaSuccess)
       error = launch_kernel(
           kernel, groups * problem.batch, dim3(kWarp, warps + carriers), 0, stream, problem, open_ends, value, memory.rows,
-          memory.table, memory.ends, Tickets(memory.tickets, problem.batch, groups), static_cast<int>(groups));
+          memory.table, memory.ends, Tickets(memory.tickets, problem.batch, groups), static_cast<int>(groups),
+          width_of_others);
   };
   if (!has_groups)
     run(hard_forward_kernel<kPath, false, S, Tile>, 0);
@@ -172,15 +174,25 @@ cudaError_t launch_hard(
 template <typename T>
 cudaError_t hard_forward(
     const Problem<T>& problem, bool open_ends, T* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
-  const HardPlan plan = hard_plan(call_of(problem, spans != nullptr), current_device());
+  const Call call = call_of(problem, spans != nullptr);
+  HardPlan plan = hard_plan(call, current_device());
+  int width_of_others = 0;
+  if constexpr (std::is_same_v<T, float>)
+    if (plan.sweep == HardSpecialization::kRing) {
+      const cudaError_t error = hard_ring_forward(problem, plan.ring, value, stream);
+      if (error != cudaSuccess || !call.is_ragged) return error;
+      width_of_others = static_cast<int>(plan.ring.of_side.width());
+      plan = hard_plan(call, current_device(), false);
+    }
   if constexpr (std::is_same_v<T, float>)
     if (plan.sweep == HardSpecialization::kMultivariate)
       return hard_multivariate_forward(problem, open_ends, value, spans, scratch, stream);
   return with_tile<T>(plan, [&](auto* tile) {
     using Tile = std::remove_pointer_t<decltype(tile)>;
     if constexpr (Tile::Shape::kRows != kTallRows)
-      if (spans != nullptr) return launch_hard<Tile, true>(problem, open_ends, value, spans, scratch, stream);
-    return launch_hard<Tile, false>(problem, open_ends, value, spans, scratch, stream);
+      if (spans != nullptr)
+        return launch_hard<Tile, true>(problem, open_ends, value, spans, width_of_others, scratch, stream);
+    return launch_hard<Tile, false>(problem, open_ends, value, spans, width_of_others, scratch, stream);
   });
 }
 

@@ -27,7 +27,7 @@ template <bool kPath>
 struct HardMultivariateSweep {
   using CostType = Squared;
   using Edge = HardEdge<S>;
-  static constexpr bool kTakesSplitCosts = false;
+  static constexpr bool kTakesSplitCosts = false, kHasOptions = false;
   HardRows<S> edges;
   bool open_ends;
   float* value;

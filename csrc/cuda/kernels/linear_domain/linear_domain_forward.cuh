@@ -1,6 +1,7 @@
 // One warp computes its pairs' values with the linear domain (linear_domain.cuh).
 #pragma once
 
+#include "cuda/kernels/foresight/pair_foresight.cuh"
 #include "cuda/numbers/pair_status.cuh"
 #include "linear_domain_sweep.cuh"
 
@@ -59,16 +60,19 @@ __device__ __forceinline__ double linear_sweep(
   return last;
 }
 
-// Returns what has become of the lane's pair.
+// Returns what has become of the lane's pair. foresees: pairs are given up at once, and is_tried stays false, if not all of the warp's
+// are likely to end within the range.
 template <typename T, int kRows, class Options = PlainOptions>
 __device__ PairStatus linear_forward(
-    const Problem<T>& problem, const ShortPairLayout& layout, int64_t own, T* memory, T* value, char* saved,
-    int64_t stride) {
+    const Problem<T>& problem, const ShortPairLayout& layout, int64_t own, T* memory, T* value, char* saved, int64_t stride,
+    bool foresees, bool& is_tried) {
   using Numbers = LinearNumbers<T>;
   using Word = typename Numbers::Word;
   using Pair = ShortPair<T, kRows, true, Options>;
   const Pair pair(problem, layout, own, own >= 0, memory);
   if (!__any_sync(kAllLanes, pair.fits)) return PairStatus::kGivenUp;
+  if (foresees && !are_likely<Pair, Options>(pair)) return PairStatus::kGivenUp;
+  is_tried = true;
   const bool in_window = layout.has_windows && pair.is_noise;
   Word* const kept =
       saved == nullptr || !pair.fits ? nullptr : reinterpret_cast<Word*>(saved + pair.pair * stride) + pair.lane;

@@ -1,25 +1,10 @@
 // The linear domain's sweep of a column (linear_domain.cuh), forward.
 #pragma once
 
+#include "cuda/strips/columns_ahead.cuh"
 #include "warp_pair.cuh"
 
 namespace softdtw {
-
-// y at the column of now and at those that come next, kOrder = 1 or -1 column away, ahead of their use.
-template <typename T, int kOrder>
-struct ColumnsAhead {
-  const T* place;  // of the column of now in the window
-  T now, next, after_next;
-
-  __device__ __forceinline__ explicit ColumnsAhead(const T* place_)
-      : place(place_), now(place[0]), next(place[kOrder]), after_next(place[2 * kOrder]) {}
-  __device__ __forceinline__ void move() {
-    place += kOrder;
-    now = next;
-    next = after_next;
-    after_next = place[2 * kOrder];
-  }
-};
 
 // The weights of the rows that come next, on their way: of as many as it takes to hide the exponential unit's latency.
 template <class Weight, int kAhead_ = 4>

@@ -21,7 +21,7 @@ extern __shared__ int4 short_pair_memory[];
 // Which pairs forward has, and which number formats try them. Where there are lists, pairs of a kind run side by side: the code of two
 // formats does not fit the nearest instruction cache.
 enum class Which : int {
-  kAll,                   // the linear domain, then integer log2
+  kAll,                   // the linear domain, then integer log2; this first where pairs are foreseen to leave the former
   kThoseForLinearDomain,  // alone: what it gives up goes to the next ones
   kThoseForIntegerLog2,   // then the linear domain, for values so small that integer log2 gave them up
 };
@@ -40,14 +40,19 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
   }
   ptx::let_next_kernel_start();
   PairStatus status = PairStatus::kGivenUp;
+  // The linear domain, if that is likely to do; integer log2; the linear domain, if that has not been tried.
+  const bool may_log2 = sizeof(T) == 4 && which != Which::kThoseForLinearDomain;
+  bool is_tried = !in_linear_domain;
 #pragma unroll 1
-  for (int i = 0; i < (sizeof(T) == 8 || which == Which::kThoseForLinearDomain ? 1 : 2); ++i) {
+  for (int i = which == Which::kThoseForIntegerLog2 ? 1 : 0; i < (may_log2 ? 3 : 1); ++i) {
     const int64_t wanted = status == PairStatus::kGivenUp ? own : -1;
     if (!__any_sync(kAllLanes, wanted >= 0)) break;
     __syncwarp();  // another format writes its columns over those that one has read
     PairStatus then = PairStatus::kGivenUp;
-    if ((which == Which::kThoseForIntegerLog2) == (i == 1)) {
-      if (in_linear_domain) then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
+    if (i != 1) {
+      if (is_tried) continue;
+      const bool foresees = which == Which::kAll && may_log2 && i == 0;
+      then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride, foresees, is_tried);
     } else if constexpr (sizeof(T) == 4) {
       then = log2_forward<kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
     }

@@ -108,6 +108,7 @@ constexpr float kFarthestFromOrigin = 32, kMeanFromOrigin = 6;
 // kIsScaled: costs of differences are exponents of 2. Otherwise they have to be multiplied with the factor.
 template <typename T, int kRows_, bool kIsScaled_ = true, class Options = PlainOptions>
 struct ShortPair {
+  using Number = T;
   using Numbers = LinearNumbers<T>;
   using Cost = typename Options::template Cost<T>;
   using Penalty = ShortPairPenalty<T, kIsScaled_, Options>;
@@ -125,6 +126,7 @@ struct ShortPair {
   int end_chunk, chunks;  // of the pair, and the most of the warp's pairs
   T deepest;              // exponent of the pair, in size
   bool fits;              // whether the pair is wanted and valid, and its costs are within what weights can hold
+  T spread;               // the mean cost between x and its mean
   bool is_noise;          // whether neighbours in x have little to do with each other
 
   // `memory`: for the windows of all of the warp's pairs. Pairs that are not `wanted` go along with the others. own: the lane's pair,
@@ -196,6 +198,7 @@ struct ShortPair {
       distances += __shfl_xor_sync(kAllLanes, distances, distance);
     }
     is_noise = apart > off_mean;
+    spread = off_mean * (kIsScaled ? T(1) : factor) / static_cast<T>(kRows * lanes);
     const T widest = greater(highest - y_lowest, y_highest - lowest);
     deepest = cost.cost(widest * stretch) * (kIsScaled ? T(1) : factor);
     const T farthest = greater(greater(highest, y_highest) - origin, origin - lesser(lowest, y_lowest)) * stretch;
@@ -209,6 +212,8 @@ struct ShortPair {
   __device__ static int number(const ShortPairLayout& layout) { return threadIdx.x / layout.lanes; }
   __device__ __forceinline__ const T* columns() const { return line; }
   __device__ __forceinline__ int end_column() const { return extent.m; }
+  // Binary orders that the steps of a path use by being tilted.
+  __device__ __forceinline__ float tilt() const { return static_cast<float>(penalty.of_step()) * (extent.n + extent.m); }
   // Whether entries have been kept of what is before a chunk.
   __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0; }
   // Where the lane has its last cell; else -1.

@@ -5,7 +5,8 @@
 // A Sweep has, as a parameter of the kernel,
 //     CostType                                 the cost, of vector_cost.cuh
 //     Edge                                     a group of a strip's last row, as pipelines hand it over
-//     kTakesSplitCosts                             whether costs may come split, which is faster
+//     kTakesSplitCosts                         whether costs may come split, which is faster
+//     kHasOptions                              whether cells outside the band are to cost infinity (warp_specialised/options.cuh)
 //     keeps()                                  whether the last strip is swept to its end
 //     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
 //     edges                                    which halo warps carry between blocks
@@ -60,9 +61,9 @@ struct ForwardBlock {
 };
 
 // Costs for a strip, a batch of columns at a time. On what they say of cells outside the table nothing depends.
-template <class CostType, bool kFew, bool kFours, class Pipeline, bool kMarks = false>
-using StripCosts =
-    std::conditional_t<kFew, FewCosts<CostType, kFours, Pipeline>, ManyCosts<CostType, kFours, Pipeline, kMarks>>;
+template <class CostType, bool kFew, bool kFours, class Pipeline, bool kHasBand, bool kMarks = false>
+using StripCosts = std::conditional_t<
+    kFew, FewCosts<CostType, kFours, Pipeline, kHasBand>, ManyCosts<CostType, kFours, Pipeline, kMarks, kHasBand>>;
 
 template <class Sweep, class Block, bool kFours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
       return sweep.sweep(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     const Surroundings<S> around(extent, index);
     const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
-    StripCosts<typename Sweep::CostType, Block::kFew, kFours, Costs> costs(
+    StripCosts<typename Sweep::CostType, Block::kFew, kFours, Costs, Sweep::kHasOptions> costs(
         problem, extent, around.strip, pair, costs_pipeline, block.number, held);
     const int chunks = chunks_of<false>(around, sweep.keeps());
     // The warps' first batches; with many dimensions those left of the first column have been cleared.

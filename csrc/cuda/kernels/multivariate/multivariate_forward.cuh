@@ -2,43 +2,46 @@
 #pragma once
 
 #include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/kernels/warp_specialised/options.cuh"
 #include "cuda/kernels/warp_specialised/sweeping_warp.cuh"
 
 namespace softdtw {
 
 // Costs as the sweep reads them, from the pipeline that other warps fill.
-template <class Pipeline>
+template <class Pipeline, bool kHasOptions>
 struct CostsOfStrip : MultivariateTile<Pipeline, false> {
   using S = MultivariateShape;
-  using OfStrip = Recurrences<S>;
-  static constexpr bool kIsAhead = false, kTakesBands = false;
+  using Options = CostOptions<S, kHasOptions>;
+  using OfStrip = typename Options::OfStrip;
+  static constexpr bool kIsAhead = false, kTakesBands = kHasOptions;
 
   __device__ CostsOfStrip(const Problem<float>&, int64_t, const Strip<S>& strip, int lane, Pipeline& pipeline)
       : MultivariateTile<Pipeline, false>(strip, lane, pipeline) {}
   __device__ __forceinline__ void begin(int) {}
   __device__ __forceinline__ void end(int) {}
   __device__ __forceinline__ void use(const Place<S>& place, int) { MultivariateTile<Pipeline, false>::use(place); }
-  __device__ __forceinline__ float rise(const Recurrences<S>& recurrences, const Place<S>&) const {
+  __device__ __forceinline__ float rise(const OfStrip& recurrences, const Place<S>&) const {
     return Width<S>::rise_of(recurrences, this->reach, true);
   }
-  __device__ __forceinline__ Entry<float> split_cost(const Recurrences<S>& recurrences, int k, int t) const {
-    return recurrences.plain.split(this->cost(k, t), recurrences.plain.scale);
+  __device__ __forceinline__ Entry<float> split_cost(const OfStrip& recurrences, int k, int t) const {
+    return Options::split_cost(recurrences, this->cost(k, t));
   }
   __device__ __forceinline__ const CostsOfStrip& tile(const Place<S>&) const { return *this; }
 };
 
 // The same where they come split.
-template <class Pipeline>
+template <class Pipeline, bool kHasOptions>
 class SplitCostsOfMultivariate {
   using S = MultivariateShape;
+  using Options = CostOptions<S, kHasOptions>;
   Pipeline& pipeline;
   int chunk = 0;  // the next one
   ChunkInPipeline<Pipeline> cells;
   const double scale;
 
  public:
-  using OfStrip = Recurrences<S>;
-  static constexpr bool kIsAhead = true, kTakesBands = false, kUnivariate = false;
+  using OfStrip = typename Options::OfStrip;
+  static constexpr bool kIsAhead = true, kTakesBands = kHasOptions, kUnivariate = false;
   float reach = 0;  // for the general sweep
 
   __device__ SplitCostsOfMultivariate(
@@ -55,12 +58,12 @@ class SplitCostsOfMultivariate {
     }
     ++chunk;
   }
-  __device__ __forceinline__ float rise(const Recurrences<S>& recurrences, const Place<S>&) const {
+  __device__ __forceinline__ float rise(const OfStrip& recurrences, const Place<S>&) const {
     return Width<S>::rise_of(recurrences, reach_of_chunk(), true);
   }
-  __device__ __forceinline__ Entry<float> split_cost(const Recurrences<S>&, int k, int t) const {
+  __device__ __forceinline__ Entry<float> split_cost(const OfStrip& recurrences, int k, int t) const {
     const auto two = cells.two_rows(pipeline, t);
-    return k == 0 ? two.x : two.y;
+    return Options::charged(recurrences, k == 0 ? two.x : two.y);
   }
   __device__ __forceinline__ const SplitCostsOfMultivariate& tile(const Place<S>&) {
     reach = reach_of_chunk();
@@ -81,14 +84,15 @@ class SplitCostsOfMultivariate {
 };
 
 // `files`: the edge above is to be kept, and nobody has written it yet.
-template <class Pipeline>
+template <bool kHasOptions, class Pipeline>
 __device__ void multivariate_sweep(
     const Problem<float>& problem, const Extent& extent, int64_t pair, int index, const Saved<MultivariateShape>& saved,
     bool files, EdgePipeline<MultivariateShape>& above_edges, EdgePipeline<MultivariateShape>& below_edges,
     Pipeline& pipeline, float* value) {
   const Surroundings<MultivariateShape> around(extent, index);
-  std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline>> costs(
-      problem, pair, around.strip, threadIdx.x, pipeline);
+  std::conditional_t<
+      Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline, kHasOptions>, CostsOfStrip<Pipeline, kHasOptions>>
+      costs(problem, pair, around.strip, threadIdx.x, pipeline);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   sweep_strip(problem, extent, around, pair, index, chunks, saved, files, above_edges, below_edges, costs, value);
 }

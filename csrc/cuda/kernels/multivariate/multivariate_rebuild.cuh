@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/costs/multivariate_tile.cuh"
-#include "cuda/numbers/extended_range_state.cuh"
+#include "cuda/kernels/warp_specialised/options.cuh"
 #include "multivariate_channel.cuh"
 
 namespace softdtw {
@@ -27,9 +27,9 @@ __device__ __forceinline__ bool is_wide(const EdgeSlot<MultivariateShape>& slot)
 }
 
 // The plain sweep over a chunk, `keep(k, t, weights, cost)`. kMarked: the sign of a cost is a mark.
-template <class Part, bool kMarked, class Costs, class Keep>
+template <class Part, bool kMarked, class Options, class Costs, class Keep>
 __device__ __forceinline__ void sweep_in_parts(
-    const Recurrences<MultivariateShape>& recurrences, int lane, const EdgeSlot<MultivariateShape>& above, float shift,
+    const typename Options::OfStrip& recurrences, int lane, const EdgeSlot<MultivariateShape>& above, float shift,
     Costs& costs, const ChunkInPipeline<Costs>& cells, Lane<MultivariateShape, float>& entries, Keep&& keep) {
   using S = MultivariateShape;
   Lane<Part, float> lane_entries;
@@ -54,9 +54,7 @@ __device__ __forceinline__ void sweep_in_parts(
     }
     sweep_ahead<kHasFastBits>(
         lane, top, shift, lane_entries,
-        [&](int k, int t) {
-          return recurrences.plain.split(kMarked ? fabsf(own[k][t]) : own[k][t], recurrences.plain.scale);
-        },
+        [&](int k, int t) { return Options::split_cost(recurrences, kMarked ? fabsf(own[k][t]) : own[k][t]); },
         [&](int k, int t, const auto& terms, float diag, float up, float left) {
           Weights<float> weights;
           const float sum = sum_of(terms, diag, up, left, weights);
@@ -81,7 +79,8 @@ __device__ void rebuild_strip(
   const Strip<S>& strip = around.strip;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
-  const Recurrences<S> recurrences(problem, pair);
+  using Options = CostOptions<S, Channel::kHasOptions>;
+  const typename Options::OfStrip recurrences(problem, pair);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
   constexpr bool kDivides = Channel::kIsDivided;
@@ -123,8 +122,10 @@ __device__ void rebuild_strip(
   tile.awaited = min(tile.awaited, (first_stage + 1) * (S::kStage / kBatchGroups) - 1);
   // Chunks of which no cell needs a check.
   int first_plain = 0, end_plain = recurrences.has_penalty ? 0 : last_chunk + 1;
-  while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
-  while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  if (!Options::kTakesBands) {
+    while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  }
   pin(first_plain);
   pin(end_plain);
   // Groups that the edge above does not have are right of those that it has, so what stands here first is theirs.
@@ -170,7 +171,8 @@ __device__ void rebuild_strip(
     const auto keep = [&](int part, int k, int t, const Weights<float>& weights, float cost) {
       const int at = weights_at(Channel::place_of(turn, part), k, t);
       kept[at] = make_float2(weights.up, weights.left);
-      if constexpr (kDivides) channel.inverses[buffer][at + lane] = cost != 0 ? DeviceMath<float>::reciprocal(cost) : 0;
+      const bool is_number = cost != 0 && !(Options::kTakesBands && cost == INFINITY);
+      if constexpr (kDivides) channel.inverses[buffer][at + lane] = is_number ? DeviceMath<float>::reciprocal(cost) : 0;
     };
     const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
     const EdgeSlot<S>* const slots = sources.edges[edges];
@@ -197,7 +199,7 @@ __device__ void rebuild_strip(
         if (slots[part].reference != top.reference || top.exists != (part < above_parts)) look_above(part);
         if (part > 0) await_place(part);
         const auto before = state.narrow;
-        sweep_in_parts<PartShape<Channel::kRebuiltParts>, kDivides>(
+        sweep_in_parts<PartShape<Channel::kRebuiltParts>, kDivides, Options>(
             recurrences, lane, slots[part], shift, channel.costs, cells, state.narrow,
             [&](int k, int t, const Weights<float>& weights, float cost) { keep(part, k, t, weights, cost); });
         width.spend(Width<S>::rise_of(recurrences, tile.reach_of(cells), true), shift, is_wide(slots[part]));
@@ -223,7 +225,7 @@ __device__ void rebuild_strip(
             recurrences, extent, place, lane, top, of_lane_above, state,
             [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
               Weights<float> weights;
-              const auto cell = recurrence.cell(diag, up, left, cost(k, t), weights);
+              const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), weights));
               keep(part, k, t, weights, tile.costs[k][t]);
               return cell;
             },

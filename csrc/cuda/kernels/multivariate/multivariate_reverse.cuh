@@ -118,8 +118,10 @@ __device__ void reverse_strip(
   };
   // Chunks of which no cell needs a check.
   int first_plain = 0, end_plain = first_chunk + 1;
-  while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
-  while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  if (!Channel::kHasOptions) {
+    while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
+    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
+  }
   if (around.is_last) end_plain = min(end_plain, around.end_chunk);
 
   // Of a stage: where its weights stand, and whether any flow has counted so far.

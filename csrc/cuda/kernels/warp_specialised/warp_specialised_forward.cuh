@@ -19,11 +19,10 @@ struct alignas(16) SplitCosts {
   Cells cells[kChunks][S::kSteps][kWarp];
   T rise[kChunks][kWarp];
 
-  // A lane's tile. `in_band`: no path may leave the band in it.
-  template <class Tile, class Own>
+  // A lane's tile, as Options see it. `in_band`: no path may leave the band in it.
+  template <class Options, class Tile, class Own>
   __device__ __forceinline__ void split(
       int part, int lane, const Tile& tile, const Own& recurrences, bool in_band, T may_rise) {
-    using Options = TileOptions<S, Tile>;
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) {
       Cells own;
@@ -63,6 +62,19 @@ struct SplitCostReader {
   }
 };
 
+// A tile that reads ahead, in a band.
+template <class S, class Tile>
+struct TileAhead<InBand<S, Tile>> : TileAhead<Tile>, BandOfTile<S> {
+  __device__ TileAhead(
+      typename TileAhead<Tile>::Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip,
+      int64_t pair, int lane)
+      : TileAhead<Tile>(memory, problem, extent, strip, pair, lane), BandOfTile<S>(extent) {}
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    TileAhead<Tile>::use(place);
+    this->look(place);
+  }
+};
+
 // What the warps of a team share.
 template <class S, class Tile>
 struct SpecialisedForward {
@@ -99,7 +111,7 @@ __device__ void specialised_split_costs(
     const bool may_be_plain =
         (Options::kTakesBands || place.in_band) && !recurrences.has_penalty && chunk != around.end_chunk;
     const typename S::Scalar rise = Width<S>::rise_of(recurrences, tile.reach, may_be_plain);
-    pipeline.slot(stage).template split<Tile>(part, lane, tile, recurrences, place.in_band, rise);
+    pipeline.slot(stage).template split<Options>(part, lane, tile, recurrences, place.in_band, rise);
     if (part == S::kStage - 1 || chunk + 1 == chunks) pipeline.commit(stage);
   }
 }

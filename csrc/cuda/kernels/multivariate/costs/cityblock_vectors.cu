@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(, CityblockVectors)
+SOFTDTW_VECTOR_KERNELS(, CityblockVectors, false)
 
 }  // namespace softdtw

@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(, EuclideanVectors)
+SOFTDTW_VECTOR_KERNELS(, EuclideanVectors, false)
 
 }  // namespace softdtw

@@ -57,9 +57,10 @@ struct VectorCostsOf<std::tuple<Types...>> {
 };
 using VectorCosts = typename VectorCostsOf<Costs<DeviceMath<float>>>::type;
 
-using Squared = VectorCost<SqEuclidean<DeviceMath<float>>>;
+using SquaredVectors = SqEuclidean<DeviceMath<float>>;
+using Squared = VectorCost<SquaredVectors>;
 // Whether a cost follows from |x - y|^2, and with many dimensions from products of matrices.
 template <class CostType>
-constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, SqEuclidean<DeviceMath<float>>>;
+constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, SquaredVectors>;
 
 }  // namespace softdtw

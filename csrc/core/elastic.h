@@ -1,0 +1,211 @@
+// Elastic measures: one batch of problems in which the three steps into a cell have costs of their own.
+//
+// (11)  R[i,j] = min or softmin_gamma of  R[i-1,j-1] + d[i,j],  R[i-1,j] + u[i,j],  R[i,j-1] + l[i,j],  value = R[N,M]
+//       R[0,0] = 0, and the rest of row and column 0 is infinite, or with a summed border R[i,0] = u[1] + ... + u[i] and
+//       R[0,j] = l[1] + ... + l[j], as far as the band has them: (i, 0) where low <= -i, (0, j) where j <= high.
+// (12)  D, U, L: how much of the paths comes into a cell by each step. E[i,j] = D[i+1,j+1] + U[i+1,j] + L[i,j+1], E[N,M] = 1,
+//       and D, U, L are the shares exp(-(R[i-1,j-1] + d - R[i,j]) / gamma) ... of E, which sum to 1.
+// (13)  dvalue/dd = D, dvalue/du = U, dvalue/dl = L. Every path uses each row once, by a diagonal step or one up, so
+//       where u depends on the row alone dvalue/du[i] = 1 - sum_j D[i,j], and likewise dvalue/dl[j] = 1 - sum_i D[i,j].
+//
+// With gamma = 0 it is min, and D, U, L are 1 on the best path: of equal steps the diagonal one before up before left.
+#pragma once
+
+#include "cost.h"
+
+namespace softdtw {
+
+// u of a row and l of a column do not depend on the cell for all but kMsm, kWeighted and kMatrix.
+enum class Measure : int { kMatrix = -1, kEdit, kEdr, kLcss, kTwed, kMsm, kWeighted };
+
+// One number per row or column of each series, with the strides of any (B, L) tensor.
+template <typename T>
+struct NumbersView {
+  T* data = nullptr;
+  int64_t batch_stride = 0, stride = 0;
+
+  SOFTDTW_HD NumbersView of(int64_t series) const { return {data + series * batch_stride, 0, stride}; }
+  SOFTDTW_HD T& at(int64_t place) const { return data[place * stride]; }
+};
+
+template <typename T>
+struct ElasticProblem : Problem<T> {
+  Measure measure = Measure::kEdit;
+  bool sum_border = false;
+  NumbersView<const T> x_times, y_times;  // kTwed, in the unit of the costs; null: `parameter` times the place
+  NumbersView<const T> x_gaps, y_gaps;    // u and l of kEdit and kTwed
+  View<const T> diagonal, up, left;       // kMatrix: (B, N, M) each, with strides of 0 where they do not depend on it
+  double parameter = 0;                   // see the measures below
+  const double* parameters = nullptr;     // null: `parameter` holds for every pair
+
+  SOFTDTW_HD bool is_hard() const { return this->gamma == 0 && !this->gammas; }
+  SOFTDTW_HD double parameter_of(int64_t b) const { return parameters ? parameters[b] : parameter; }
+};
+
+// Where a backward pass writes, all of it for each pair; null where nothing is asked for. `value`, `grad_value` of Gradient.
+template <typename T>
+struct ElasticGradient : Gradient<T> {
+  T *x_times = nullptr, *y_times = nullptr;  // (B, N) and (B, M), packed
+  T *x_gaps = nullptr, *y_gaps = nullptr;    // the same
+  T* parameter = nullptr;                    // (B,): of kMsm's c, kWeighted's g
+  T* gamma = nullptr;                        // (B,): (value - <D, d> - <U, u> - <L, l>) / gamma
+  View<T> diagonal, up, left;                // of kMatrix: D, U, L
+};
+
+// What the steps into a cell cost.
+template <typename T>
+struct StepCosts {
+  T diagonal, up, left;
+};
+
+// The measures' arithmetic, a type each, for host and device. `distance` is what the problem's cost says of two vectors; V is
+// a number.
+
+// d = distance, u and l of each row and column: edit distance with real penalty, or any gap costs.
+template <typename V>
+struct Edit {
+  static constexpr const char* kName = "edit";
+  SOFTDTW_HD static V match(V distance, V /*epsilon*/) { return distance; }
+};
+
+// Edit distance on real sequences: 0 where vectors are nearer than epsilon (`parameter`), else 1; gaps cost 1. NaN stays NaN,
+// and what is infinite becomes it, so that the pair is spoiled.
+template <typename V>
+struct Edr {
+  static constexpr const char* kName = "edr";
+  SOFTDTW_HD static V match(V distance, V epsilon) { return distance < epsilon ? V(0) : V(1) + (distance - distance); }
+};
+
+// Longest common subsequence as costs: a match, within epsilon, is 0, anything else what two gaps cost, 1 each.
+template <typename V>
+struct Lcss {
+  static constexpr const char* kName = "lcss";
+  SOFTDTW_HD static V match(V distance, V epsilon) { return distance <= epsilon ? V(0) : V(2) + (distance - distance); }
+};
+
+// Time warp edit distance: d = a[i,j] + a[i-1,j-1], a[i,j] = distance + |t_i - s_j|, a = 0 where i or j is 0.
+template <typename V>
+struct Twed {
+  static constexpr const char* kName = "twed";
+  SOFTDTW_HD static V match(V distance, V between_times) {
+    return distance + (between_times < V(0) ? -between_times : between_times);
+  }
+};
+
+// Move-split-merge, one dimension: d = distance, u = c + gap(x_i; x_i-1, y_j), l = c + gap(y_j; y_j-1, x_i), c = `parameter`.
+// gap(v; a, b) is how far v is from the interval between a and b. There is no step up or left into row or column 1 (x_0, y_0).
+template <typename V>
+struct Msm {
+  static constexpr const char* kName = "msm";
+  SOFTDTW_HD static V gap(V v, V a, V b) {
+    const V p = a - v, q = b - v;
+    const V low = p < q ? p : q, high = p < q ? q : p;
+    const V outside = low > -high ? low : -high;
+    return outside > V(0) ? outside : V(0);
+  }
+  // d gap / d v, a, b: v moves away from the nearer end, which moves towards it. Of equal ends the first; at a kink 0.
+  struct Slopes {
+    V v, a, b;
+  };
+  SOFTDTW_HD static Slopes slopes(V v, V a, V b) {
+    const V p = a - v, q = b - v;
+    const bool below = p > V(0) && q > V(0), above = p < V(0) && q < V(0);
+    const V side = below ? V(-1) : above ? V(1) : V(0);
+    const bool is_first = below ? p <= q : p >= q;
+    return {side, is_first ? -side : V(0), is_first ? V(0) : -side};
+  }
+};
+
+// Weighted DTW: every step into (i, j) costs w(i - j) distance, w(k) = 1 / (1 + exp(-g (|k| - max(N, M) / 2))), g = `parameter`,
+// N and M the pair's own lengths.
+template <typename V>
+struct Weighted {
+  static constexpr const char* kName = "weighted";
+  SOFTDTW_HD static double weight(int64_t k, double g, int64_t longest) {
+    return 1 / (1 + std::exp(-g * (double(k < 0 ? -k : k) - double(longest) / 2)));
+  }
+  // dw / dg.
+  SOFTDTW_HD static double slope(int64_t k, double g, int64_t longest) {
+    const double w = weight(k, g, longest);
+    return w * (1 - w) * (double(k < 0 ? -k : k) - double(longest) / 2);
+  }
+};
+
+// In the order of Measure. What is compiled is chosen by with_measure, at the op's edge.
+template <typename V>
+using Measures = std::tuple<Edit<V>, Edr<V>, Lcss<V>, Twed<V>, Msm<V>, Weighted<V>>;
+
+// f(type) with one of Measures, for a measure that is no matrix.
+template <typename V, int kPlace = 0, class F>
+SOFTDTW_HD auto with_measure(Measure measure, F&& f) {
+  using Own = std::tuple_element_t<kPlace, Measures<V>>;
+  if constexpr (kPlace + 1 == std::tuple_size_v<Measures<V>>)
+    return f(Own{});
+  else
+    return measure == static_cast<Measure>(kPlace) ? f(Own{}) : with_measure<V, kPlace + 1>(measure, f);
+}
+
+template <class Type, template <typename> class Other>
+constexpr bool kIs = std::is_same_v<Type, Other<float>> || std::is_same_v<Type, Other<double>>;
+
+// One pair, cell by cell: for whoever needs no more than that, and as the definition. Cells are counted from 0.
+template <class Type, class Math, typename T>
+class ElasticCells {
+ public:
+  SOFTDTW_HD ElasticCells(const ElasticProblem<T>& problem, int64_t pair)
+      : problem_(problem),
+        x_(problem.x.pair(pair)),
+        y_(problem.y.pair(pair)),
+        extent_(problem.extent(pair)),
+        parameter_(problem.parameter_of(pair)),
+        x_series_(problem.x.of(pair)),
+        y_series_(problem.y.of(pair)) {}
+
+  SOFTDTW_HD T distance(int i, int j) const { return cost_of_vectors(i, j); }
+
+  SOFTDTW_HD StepCosts<T> operator()(int i, int j) const {
+    const T own = distance(i, j);
+    if constexpr (kIs<Type, Twed>) {
+      const T before = i > 0 && j > 0 ? Type::match(distance(i - 1, j - 1), between_times(i - 1, j - 1)) : T(0);
+      return {Type::match(own, between_times(i, j)) + before, gap_of_row(i), gap_of_column(j)};
+    } else if constexpr (kIs<Type, Msm>) {
+      const T c = T(parameter_), x = x_.at(i, 0), y = y_.at(j, 0);
+      return {
+          own, i > 0 ? c + Type::gap(x, x_.at(i - 1, 0), y) : T(INFINITY),
+          j > 0 ? c + Type::gap(y, y_.at(j - 1, 0), x) : T(INFINITY)};
+    } else if constexpr (kIs<Type, Weighted>) {
+      const T all = T(Type::weight(i - j, parameter_, extent_.n > extent_.m ? extent_.n : extent_.m)) * own;
+      return {all, all, all};
+    } else {
+      return {Type::match(own, T(parameter_)), gap_of_row(i), gap_of_column(j)};
+    }
+  }
+
+  // u and l where they do not depend on the cell; of a summed border, too.
+  SOFTDTW_HD T gap_of_row(int i) const {
+    return kIs<Type, Edr> || kIs<Type, Lcss> ? T(1) : problem_.x_gaps.of(x_series_).at(i);
+  }
+  SOFTDTW_HD T gap_of_column(int j) const {
+    return kIs<Type, Edr> || kIs<Type, Lcss> ? T(1) : problem_.y_gaps.of(y_series_).at(j);
+  }
+
+  SOFTDTW_HD T between_times(int i, int j) const {
+    if (problem_.x_times.data == nullptr) return T(parameter_) * T(i - j);
+    return problem_.x_times.of(x_series_).at(i) - problem_.y_times.of(y_series_).at(j);
+  }
+
+ private:
+  SOFTDTW_HD T cost_of_vectors(int row, int column) const {
+    T sum = 0;
+    for (int64_t d = 0; d < problem_.dim; ++d) sum = add_share<Math>(problem_.cost, x_.at(row, d) - y_.at(column, d), sum);
+    return finish_cost<Math>(problem_.cost, sum);
+  }
+
+  const ElasticProblem<T>& problem_;
+  const View<const T> x_, y_;
+  const Extent extent_;
+  const double parameter_;
+  const int64_t x_series_, y_series_;
+};
+
+}  // namespace softdtw

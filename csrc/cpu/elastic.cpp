@@ -1,0 +1,52 @@
+// The backend of elastic measures on the CPU.
+#include <torch/csrc/stable/library.h>
+
+#include "binding/elastic_entry.h"
+#include "elastic_gradient.h"
+
+namespace softdtw {
+namespace cpu {
+namespace {
+
+struct ElasticCpuBackend {
+  struct Plan {  // there is one
+    int code() const { return 0; }
+  };
+
+  static Plan plan(const Call&, const std::string& kernel, int) {
+    STD_TORCH_CHECK(
+        kernel == "cpu" || kernel == "auto", "kernel: '", kernel,
+        "' runs on CUDA only; for CPU tensors expected 'cpu' (or 'auto')");
+    return {};
+  }
+  static Plan plan_from_code(int) { return {}; }
+  static Tensor arrange(const Tensor& series) { return series; }
+
+  template <typename T>
+  static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan&) {
+    return problem.batch * ElasticEdges{problem.m, true}.size(problem.n) * int64_t(sizeof(double));
+  }
+
+  template <typename T>
+  static void forward(const ElasticProblem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
+    ElasticForward<T>(problem, value, saved).run(like);
+  }
+
+  template <typename T>
+  static void backward(
+      const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
+      const Tensor& like) {
+    if (!problem.is_hard()) return ElasticBackwardPass<T>(problem, gradient, static_cast<const double*>(saved)).run(like);
+    const Span* const spans = static_cast<const Span*>(saved);
+    torch::stable::parallel_for(0, problem.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b)
+        gradient_along<T>({problem, gradient, b, problem.extent(b)}, spans + b * (problem.n + 1));
+    });
+  }
+};
+
+}  // namespace
+}  // namespace cpu
+}  // namespace softdtw
+
+SOFTDTW_REGISTER_ELASTIC(CPU, softdtw::cpu::ElasticCpuBackend, "cpu_elastic_saved_size")

@@ -1,0 +1,147 @@
+"""Hard DTW of one dimension with a band in float32: rings of lanes go along it (csrc/cuda/kernels/hard/hard_banded.cu)."""
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from cases import GPU, normal, numpy64
+
+from torchsoftdtw import cdist, dtw, dtw_path, nearest
+
+ON_GPU = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=True)
+pytestmark = ON_GPU
+
+COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
+MANY = 5000 if GPU == "cuda" else 1  # on a GPU so many pairs that each has one ring, of more rows
+
+
+def walks(batch, length, seed):
+    return normal(batch, length, 1, seed=seed).cumsum(1).float()
+
+
+def best_of(x, y, cost="sqeuclidean", bandwidth=None, penalty=0.0):
+    """The value of a pair (n, 1), (m, 1)."""
+    costs = oracle.cost_and_slopes(numpy64(x), numpy64(y), cost)[0]
+    return oracle.hard_value_by_diagonals(costs, len(x) + len(y) if bandwidth is None else bandwidth, penalty)
+
+
+def assert_best(values, x, y, lengths=None, bandwidth=None, penalty=0.0, cost="sqeuclidean"):
+    for b, value in enumerate(numpy64(values)):
+        n, m = (x.shape[1], y.shape[1]) if lengths is None else (lengths[0][b], lengths[1][b])
+        radius = bandwidth[b] if isinstance(bandwidth, list) else bandwidth
+        own = penalty[b] if isinstance(penalty, list) else penalty
+        best = best_of(x[b, :n], y[b, :m], cost, radius, own)
+        assert abs(value - best) <= 2e-6 * max(best, 1e-6), f"pair {b}, {n} x {m}, radius {radius}, penalty {own}"
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("penalty", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("n", "m", "radius"),
+    [
+        (1, 1, 0),
+        (1, 9, 2),
+        (9, 1, 3),
+        (64, 64, 0),
+        (65, 64, 1),
+        (40, 70, 4),
+        (130, 129, 20),
+        (200, 230, 60),
+        (300, 290, 110),
+    ],
+)
+def test_values_are_those_of_the_oracle(n, m, radius, penalty, cost):
+    x, y = walks(3, n, 1), walks(3, m, 2)
+    options = {"bandwidth": radius, "warp_penalty": penalty, "cost": cost}
+    values = dtw(x.to(GPU), y.to(GPU), **options)
+    assert_best(values, x, y, bandwidth=radius, penalty=penalty, cost=cost)
+    many = dtw(*(z.repeat(MANY, 1, 1).to(GPU) for z in (x, y)), **options)
+    assert torch.equal(many.view(-1, 3), many[:3].expand(MANY, 3)), "a pair's value depends on its place"
+    assert_best(many[:3], x, y, bandwidth=radius, penalty=penalty, cost=cost)
+
+
+def test_exact_sums_are_the_same_as_without_a_band():
+    """Of whole numbers nothing is rounded: whatever way entries are added up, the values are equal."""
+    generator = torch.Generator().manual_seed(0)
+    for n, m in ((50, 50), (150, 140), (90, 200)):
+        x, y = (torch.randint(-9, 10, (5, size, 1), generator=generator).float().to(GPU) for size in (n, m))
+        for penalty in (0.0, 2.0):
+            for radius in (0, 3, 30):
+                band, path = (f(x, y, bandwidth=radius, warp_penalty=penalty) for f in (dtw, dtw_path))
+                assert torch.equal(band, path[0])
+
+
+@pytest.mark.parametrize("penalties", [False, True])
+def test_lengths_radii_and_penalties_of_every_pair(penalties):
+    """Some bands are wider than the ring, and padding holds NaN."""
+    batch, n, m = 40, 90, 200
+    generator = np.random.default_rng(5)
+    x, y = walks(batch, n, 5), walks(batch, m, 6)
+    lengths = [generator.integers(1, size + 1, batch).tolist() for size in (n, m)]
+    penalty = generator.choice([0.0, 0.2, 5.0], batch).tolist() if penalties else 0.3
+    for z, of_pairs in zip((x, y), lengths, strict=True):
+        for b, length in enumerate(of_pairs):
+            z[b, length:] = np.nan
+    for radius in (generator.integers(0, 300, batch).tolist(), 3):
+        own = torch.tensor(penalty, dtype=torch.float64).to(GPU) if penalties else penalty
+        values = dtw(x.to(GPU), y.to(GPU), x_lengths=lengths[0], y_lengths=lengths[1], bandwidth=radius, warp_penalty=own)
+        assert_best(values, x, y, lengths, radius, penalty)
+
+
+def test_a_length_out_of_range_spoils_its_pair_alone():
+    x, y = walks(9, 80, 1), walks(9, 80, 2)
+    lengths = torch.tensor([80, 81, 0, 5, 80, 80, 80, -3, 80]).to(GPU)
+    values = torch.ops.torchsoftdtw.dtw(
+        x.to(GPU), y.to(GPU), lengths, None, None, None, 4, 0.0, False, "sqeuclidean", False
+    )[0]
+    assert values.isnan().tolist() == [False, True, True, False, False, False, False, True, False]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_number_spoils_its_pair_alone(bad):
+    x, y = walks(21, 150, 9), walks(21, 150, 10)
+    clean = dtw(x.to(GPU), y.to(GPU), bandwidth=5)
+    for row in (0, 30, 74, 75, 149):
+        spoiled = x.clone()
+        spoiled[13, row] = bad
+        values = dtw(spoiled.to(GPU), y.to(GPU), bandwidth=5)
+        others = torch.arange(len(x)) != 13
+        assert torch.equal(values[others], clean[others])
+        assert torch.equal(values[13].cpu(), torch.tensor(bad, dtype=torch.float32)) or values[13].isnan()
+        assert not values[13].isfinite()
+
+
+def test_paths_that_follow_the_edge_of_a_band():
+    """Costs are 0 on the band's edge and beyond it: one cell too many or too few changes the value."""
+    n = 170
+    for radius in (2, 7, 25, 60):
+        wave = np.random.default_rng(radius).uniform(0.2, 0.8, n + radius).cumsum()
+        wave = torch.from_numpy(np.float32(2 * np.sin(wave))).view(1, -1, 1)
+        x, y = wave[:, radius:], wave[:, :n]
+        for own in (radius, radius - 1, radius + 1):
+            for pair in ((x, y), (y, x)):
+                assert_best(dtw(*(z.to(GPU) for z in pair), bandwidth=own), *pair, bandwidth=own)
+
+
+def test_a_path_that_comes_late_from_bad_neighbours():
+    """Up to the jump the rows behind it hold nothing but cells 100,000 times the value."""
+    for rows in (30, 100):
+        noise = [normal(3, length, 1, seed=length) * 1e-3 for length in (rows + 40, rows + 50)]
+        x, y = ((z + 100 * (torch.arange(z.shape[1]) >= rows)[:, None]).float() for z in noise)
+        values = dtw(x.to(GPU), y.to(GPU), bandwidth=15)
+        assert_best(values, x, y, bandwidth=15)
+        assert values.max() < 0.1
+
+
+def test_pairs_of_two_sets_and_any_strides():
+    x, y = walks(5, 90, 1).to(GPU), walks(7, 80, 2).to(GPU)
+    table = cdist(x, y, bandwidth=9)
+    for i in range(5):
+        each = dtw(x[i : i + 1].expand(7, -1, -1), y, bandwidth=9)
+        torch.testing.assert_close(table[i], each, rtol=1e-6, atol=1e-9)
+    indices, distances = nearest(x, y, 2, bandwidth=9)
+    assert torch.equal(indices, table.topk(2, largest=False).indices)
+    torch.testing.assert_close(distances, table.topk(2, largest=False).values)
+    strided = y.repeat(1, 1, 2)[:, :, 1:]
+    assert strided.stride(1) != 1
+    assert torch.equal(dtw(x, strided[:5], bandwidth=9), dtw(x, y[:5], bandwidth=9))

@@ -1,0 +1,1 @@
+"""Elastic measures: what users pass, checked, and what the ops take."""
