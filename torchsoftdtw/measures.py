@@ -6,7 +6,7 @@ They are frozen and hashable, and hold numbers; the functions of the same names 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -23,8 +23,6 @@ from .signatures import Bandwidth, Cost, ElasticPath, Lengths, Numbers, Reductio
 @dataclass(frozen=True)
 class Measure:
     """What all measures share. Called with series, one gives their values."""
-
-    symmetric: ClassVar[bool] = True
 
     def __call__(
         self,

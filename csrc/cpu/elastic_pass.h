@@ -86,7 +86,7 @@ class ElasticWork {
     };
     if (times_) pair.y_times = pack_y(problem_.y_times, y_times_);
     if (gaps_) pair.y_gaps = pack_y(problem_.y_gaps, y_gaps_);
-    if (weights_) {
+    if (problem_.measure == Measure::kWeighted) {
       const int64_t longest = std::max(extent.n, extent.m);
       for (int64_t k = 0; k < longest; ++k) weights_[k] = T(Weighted<T>::weight(k, pair.parameter, longest));
       std::fill(weights_ + longest, weights_ + longest + 2 * kElasticSlack, T(0));
@@ -220,7 +220,7 @@ class ElasticForward {
     value_[b] = static_cast<T>(r);
     if (!spans_) return;
     if (!std::isfinite(value_[b])) return end_without_path(b, r);
-    walk(work, edges, steps, spans_ + b * (problem_.n + 1));
+    if (!walk(work, edges, steps, spans_ + b * (problem_.n + 1))) end_without_path(b, r);
   }
 
  private:
@@ -264,7 +264,8 @@ class ElasticForward {
   }
 
   // From the last cell back to the first, strip by strip; rows and columns from 0, the border, to n and m.
-  void walk(ElasticWork<T>& work, double* edges, uint8_t* steps, Span* spans) const {
+  // False where it was told to stop.
+  bool walk(ElasticWork<T>& work, double* edges, uint8_t* steps, Span* spans) const {
     const ElasticPair<T>& pair = work.pair;
     leave_empty(spans, pair.extent.n + 1);
     int64_t i = pair.extent.n, j = pair.extent.m;
@@ -279,7 +280,7 @@ class ElasticForward {
       strip.above_m = above;
       strip.last_m = edges_.row(edges, number + 1);  // the same again
       strip.steps = steps;
-      kernels(T{}).elastic(pair, strip);
+      if (!kernels(T{}).elastic(pair, strip)) return false;
       const int64_t first = strip.first_diagonal(pair.extent), stride = ElasticStrip::stride(rows);
       while (i > row) {
         const int64_t k = i - 1 - row, d = k + j - 1;
@@ -296,6 +297,7 @@ class ElasticForward {
     }
     j = 0;
     leave_row();
+    return true;
   }
 
   void end_without_path(int64_t b, double result) const {

@@ -252,6 +252,27 @@ def test_one_number_per_pair_is_that_pair_with_its_number():
             assert value[b].item() == pytest.approx(function(x[b], y[b], own[b].item(), gammas[b].item()).item(), rel=1e-12)
 
 
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_one_band_per_pair_is_that_pair_with_its_band(name):
+    x, y = normal(3, 9, 1), normal(3, 12, 1, seed=1)
+    for gamma in (0.0, 0.2):
+        value = SYMMETRIC[name](x, y, gamma=gamma, bandwidth=[0, 2, 30])
+        for b, radius in enumerate((0, 2, 30)):
+            torch.testing.assert_close(value[b], SYMMETRIC[name](x[b], y[b], gamma=gamma, bandwidth=radius))
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_layouts_and_threads_do_not_count(name, one_thread):
+    x, y = normal(2, 40, 3).transpose(0, 1), normal(3, 40, 2, seed=1).permute(1, 2, 0)
+    if name == "msm":
+        x, y = x[..., :1], y[..., :1]
+    for gamma in (0.0, 0.2):
+        alone = SYMMETRIC[name](x, y, gamma=gamma)
+        torch.set_num_threads(2)
+        assert torch.equal(alone, SYMMETRIC[name](x.contiguous(), y.contiguous(), gamma=gamma))
+        torch.set_num_threads(1)
+
+
 def test_gradients_of_edr_and_lcss_are_0():
     x, y = normal(2, 7, 1).requires_grad_(), normal(2, 6, 1, seed=1)
     for function in (edr, lcss):

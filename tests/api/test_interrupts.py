@@ -89,6 +89,19 @@ assert interrupted(lambda: subsequence_matches(noise(1, 2000)[0], noise(1, 300_0
 # And the next call is none the worse.
 assert subsequence_matches(noise(1, 20)[0], noise(1, 100)[0], 1).value.isfinite()
 """
+ELASTIC = """
+from torchsoftdtw import elastic_path, measures, msm, twed
+
+assert interrupted(lambda: twed(noise(1, 300_000), noise(1, 300_000))) < SOON
+assert interrupted(lambda: msm(noise(4, 30_000), noise(4, 30_000), gamma=0.1)) < SOON
+x = noise(2, 4000, requires_grad=True)
+total = msm(x, noise(2, 60_000), gamma=0.1).sum()
+assert interrupted(total.backward) < SOON
+assert x.grad is None
+assert interrupted(lambda: elastic_path(noise(1, 30_000), noise(1, 60_000), measures.TWED())) < SOON
+# And the next call is none the worse.
+assert twed(noise(1, 20), noise(1, 100)).isfinite()
+"""
 HANDLERS = """
 x, y = noise(60, 4000), noise(60, 4100)
 start = time.monotonic()
@@ -131,7 +144,7 @@ def run(code, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("calls", [CALLS, ALL_PAIRS, MATCHES], ids=["pairs", "all_pairs", "matches"])
+@pytest.mark.parametrize("calls", [CALLS, ALL_PAIRS, MATCHES, ELASTIC], ids=["pairs", "all_pairs", "matches", "elastic"])
 def test_ctrl_c_ends_a_long_call(calls, threads):
     done = run(calls, threads)
     assert done.returncode == 0, done.stderr

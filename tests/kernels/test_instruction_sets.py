@@ -9,7 +9,7 @@ import pytest
 CHECK = """
 import numpy as np, oracle, torch
 from cases import COSTS, KernelCase, normal, numpy64, run
-from torchsoftdtw import dtw, dtw_path, subsequence_matches
+from torchsoftdtw import dtw, dtw_path, elastic_from_costs, erp, lcss, msm, subsequence_matches, twed, wdtw
 options = dict(bandwidth=30, warp_penalty=0.1)
 for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (130, 65, 1)):
@@ -32,6 +32,22 @@ for dtype in (torch.float32, torch.float64):
             found = subsequence_matches(x[0, :n], y[0], 1, cost=cost, warp_penalty=0.25, profile=True)
             np.testing.assert_allclose(found.profile, values[:, 1:].min(0), rtol=1e-5)
             assert values[found.start, found.end].item() == values.min()
+for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-11)):
+    for n, m in ((1, 1), (70, 150), (290, 65)):
+        x, y = normal(1, n, 1, seed=1, dtype=dtype), normal(1, m, 1, seed=2, dtype=dtype)
+        for function, name in ((twed, "twed"), (erp, "erp"), (msm, "msm"), (lcss, "lcss"), (wdtw, "wdtw")):
+            *costs, border = oracle.measure_costs(name, numpy64(x[0]), numpy64(y[0]))
+            for gamma in (0.0, 0.2):
+                expected = oracle.elastic(*costs, gamma, border, 30)[0]
+                expected = 1 - (n + m - expected) / 2 / min(n, m) if name == "lcss" else expected
+                value = function(x, y, gamma=gamma, bandwidth=30).item()
+                assert abs(value - expected) <= bound * max(abs(expected), 1.0), (name, n, m, gamma)
+    costs = [normal(1, 70, 150, seed=seed).abs().to(dtype).requires_grad_() for seed in range(3)]
+    for gamma in (0.0, 0.2):
+        masses = torch.autograd.grad(elastic_from_costs(*costs, gamma, bandwidth=30).sum(), costs)
+        _, *expected = oracle.elastic(*(numpy64(own[0]) for own in costs), gamma, "inf", 30)
+        for actual, own in zip(masses, expected):
+            assert np.abs(numpy64(actual[0]) - own[1:, 1:]).max() <= 1e-5
 print("checked")
 """
 

@@ -11,6 +11,7 @@ pytest.importorskip("tqdm")
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import bench_eager
+import bench_elastic
 import bench_hard
 import bench_kernels
 import bench_kinds
@@ -255,3 +256,13 @@ def test_the_chart_of_speed_and_the_readme_say_what_the_records_say(monkeypatch,
     tasks = draw_speed.ratios_of_tasks(record("cpu_tasks"))
     ratios = [ratio for of_task in tasks.values() for ratio in of_task.values() if ratio]
     assert f"{min(ratios):.1f} to {max(ratios):.0f} times as fast as tslearn and aeon" in readme
+
+
+def test_elastic_measures_are_timed_beside_others_and_at_the_published_tasks(record_of):
+    small = ["--length", "40", "--lengths", "30", "--batch", "2x20x1", "--set", "5x12x1", "--images", "3", "--long", "30"]
+    parts = ["rivals", "pair", "batch", "sets", "query", "long-pairs"]
+    rows = record_of(bench_elastic, *small, "--parts", *parts, "--repeats", "1")["rows"]
+    assert {row["part"] for row in rows} == set(parts)
+    assert {row["package"] for row in rows if row["part"] == "rivals"} >= {"torchsoftdtw"}
+    assert all(row["seconds"]["median"] > 0 for row in rows)
+    assert len([row for row in rows if row["part"] == "batch"]) == 12
