@@ -11,7 +11,10 @@ from torchsoftdtw._kernels import ops, selection
 
 OPS = {
     # Those that name a kernel, and those that do not.
-    True: ("forward", "backward", "forward_of_pairs", "backward_of_pairs", "forward_from_cost", "backward_from_cost"),
+    True: (
+        *("forward", "backward", "forward_of_pairs", "backward_of_pairs", "forward_from_cost", "backward_from_cost"),
+        *("elastic", "elastic_backward", "elastic_from_costs", "elastic_from_costs_backward"),
+    ),
     False: (
         *("hessian_product", "third_order_product"),
         *("dtw", "dtw_backward", "dtw_of_pairs", "dtw_backward_of_pairs"),
@@ -40,7 +43,7 @@ class EmulatedGPU:
     def behind_the_package(self, every_op):
         """Its ops in the place of the CPU's; `every_op`: also of those that name no kernel, and for "auto"."""
         plan, is_for_cuda, known = selection.plan, selection.is_for_cuda, repeats.known
-        saved_size, statuses = ops.cuda_saved_size, ops.pair_statuses
+        sizes, statuses = (ops.cuda_saved_size, ops.cuda_elastic_saved_size), ops.pair_statuses
 
         def runs_here(kernel):
             return is_for_cuda(kernel) or (every_op and kernel == "auto")
@@ -56,12 +59,13 @@ class EmulatedGPU:
                         library.impl(name, _router(name, runs_here if names_kernel else None), "CPU", with_keyset=True)
             selection.plan, selection.is_for_cuda, repeats.known = choose, runs_here, {}
             ops.cuda_saved_size = torch.ops.torchsoftdtw_emulated.cuda_saved_size.default
+            ops.cuda_elastic_saved_size = torch.ops.torchsoftdtw_emulated.cuda_elastic_saved_size.default
             ops.pair_statuses = torch.ops.torchsoftdtw_emulated.pair_statuses.default
             try:
                 yield
             finally:
                 selection.plan, selection.is_for_cuda, repeats.known = plan, is_for_cuda, known
-                ops.cuda_saved_size, ops.pair_statuses = saved_size, statuses
+                (ops.cuda_saved_size, ops.cuda_elastic_saved_size), ops.pair_statuses = sizes, statuses
 
 
 def _router(name, runs_here):

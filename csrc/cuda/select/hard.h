@@ -1,4 +1,4 @@
-// Hard DTW, which has kernels of its own: how its strips are swept.
+// Hard DTW and elastic measures, which have kernels of their own: how their strips are swept.
 #pragma once
 
 #include "blocks.h"
@@ -97,6 +97,23 @@ inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_
   if (call.is_univariate()) return {HardSpecialization::kUnivariate, rows, {}};
   if (call.cost != Cost::kSqEuclidean || call.dim > 8) return {HardSpecialization::kDense, rows, {}};
   return {call.dim <= 4 ? HardSpecialization::kFourDims : HardSpecialization::kEightDims, rows, {}};
+}
+
+// Elastic measures of one dimension in float32: rows of a lane. With a path, whose steps have to fit, up to kElasticTallRows. Taller
+// strips have fewer hand-overs and fewer instructions a column, but there have to be enough of them, and a block has all that a
+// pair has.
+constexpr int kElasticRows = 4, kElasticTallRows = 8, kElasticTallestRows = 16;
+
+inline int elastic_rows(const Call& call, const Device& device) {
+  constexpr int kWarpsOfProcessor = 8, kMostStrips = 8, kOfCell = 8, kOfColumn = 20;  // instructions
+  const auto time = [&](int rows) { return strips_of(call.n, rows) * (rows * kOfCell + kOfColumn); };
+  int best = kElasticRows;
+  for (const int rows : {kElasticTallRows, kElasticTallestRows}) {
+    const int64_t strips = strips_of(call.n, rows);
+    const bool fits = strips <= kMostStrips && call.batch * strips >= int64_t{kWarpsOfProcessor} * device.processors;
+    if (fits && !(call.keeps && rows > kElasticTallRows) && time(rows) < time(best)) best = rows;
+  }
+  return best;
 }
 
 }  // namespace softdtw

@@ -1,102 +1,17 @@
-// Hard DTW, (9), by strips that are swept on the chip (hard_strip.cuh), for one pair or many.
-//
-// Threads to work: a block of W warps has W consecutive strips of one pair. Its warps go on together, a chunk at a time, and meet
-// at a barrier after each; every strip is as many chunks behind the one above as it takes for the edge between them to be there. So
-// nobody looks for what another warp has done. Where a pair has more strips, it has several blocks, which take tickets
-// (tickets.cuh) and hand edges over as in tiled.cu: two more warps carry them between global memory and pipelines in shared memory
-// (pipeline.cuh), by which a block's first warp waits, and with it the others.
-//
-// A path is walked by one warp per pair, a gradient has a thread for every row of x and of y.
+// Hard DTW, (9), by blocks of strips (hard_block.cuh), for one pair or many. A path is walked by one warp per pair, a gradient has a
+// thread for every row of x and of y.
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/hardware/assembly.cuh"
 #include "hard.h"
 #include "hard_banded.h"
-#include "hard_strip.cuh"
+#include "hard_block.cuh"
 #include "hard_tile.cuh"
 
 namespace softdtw {
 namespace {
 
-constexpr int kMostWarps = 8;
 constexpr int kGradientThreads = 128;
-
-// Waits for the block's warps that sweep.
-__device__ __forceinline__ void meet(int warps) {
-  if (warps == 1)
-    __syncwarp();
-  else
-    ptx::bar_sync(warps * kWarp);
-}
-
-// What a block's warps share.
-template <class S>
-struct HardHandover {
-  HardEdge<S> edges[kMostWarps][2];    // of a strip, its groups in turn
-  Pipeline<HardEdge<S>> above, below;  // between blocks
-};
-
-// kHasGroups: a pair has several blocks. Pairs whose band has no more than `width_of_others` columns are done.
-template <bool kPath, bool kHasGroups, class S, class Tile>
-__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps : 0))) hard_forward_kernel(
-    const __grid_constant__ Problem<typename S::Scalar> problem, bool open_ends, typename S::Scalar* value,
-    HardRows<S> rows, StepTable<S> table, int* ends, Tickets tickets, int groups, int width_of_others) {
-  __shared__ HardHandover<S> shared_handover;
-  __shared__ typename Tile::Memory memory[kMostWarps];
-  HardHandover<S>& handover = pinned(shared_handover);
-  const int lane = threadIdx.x, warp = threadIdx.y, most_warps = blockDim.y - (kHasGroups ? kHaloWarps : 0);
-  Turn turn{blockIdx.x, 0};
-  if constexpr (kHasGroups) {
-    if (warp == 0) {
-      handover.above.start(lane);
-      handover.below.start(lane);
-    }
-    turn = take_turn(tickets, problem.batch);
-  }
-  const int64_t pair = turn.pair;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    if (turn.group == 0 && lane == 0 && warp == 0) value[pair] = NAN;
-    return;
-  }
-  if (extent.high - extent.low < width_of_others) return;
-  const int strips = strips_of<S>(extent), first = turn.group * most_warps, warps = min(most_warps, strips - first);
-  if (warps <= 0) return;
-  const bool has_above = kHasGroups && first > 0, has_below = kHasGroups && first + warps < strips;
-  if (kHasGroups && warp >= most_warps) {
-    Progress* const words = tickets.words + pair * groups + turn.group;
-    if (warp == most_warps && has_above)
-      carry_edge_in(rows, extent, pair, first, handover.above, words - 1, lane);
-    else if (warp > most_warps && has_below)
-      carry_edge_out(rows, extent, pair, first + warps - 1, handover.below, words, lane);
-    return;
-  }
-  if (warp >= warps) return;
-
-  // A strip writes a group of its edge kSkewChunks after it has begun to sweep it, and the next chunk may read it.
-  constexpr int kBehind = S::kSkewChunks + 1;
-  const Strip<S> top(extent, first), own(extent, first + warp), bottom(extent, first + warps - 1);
-  const int start = kBehind * warp + (own.first_column - top.first_column) / S::kSteps;
-  const int stop = kBehind * (warps - 1) + (bottom.first_column - top.first_column) / S::kSteps + bottom.chunks;
-  HardSweep<kPath, S, Tile> sweep(problem, open_ends, extent, pair, first + warp, lane, memory[warp]);
-  HardPipelines<S> pipelines{
-      has_above && warp == 0 ? &handover.above : nullptr, has_below && warp == warps - 1 ? &handover.below : nullptr};
-  pipelines.start(sweep);
-  for (int time = 0; time < stop; ++time) {
-    const int chunk = time - start;
-    if (chunk >= 0 && chunk < sweep.chunks) {
-      const HardEdge<S>* above = &handover.edges[max(warp - 1, 0)][sweep.group_above(chunk) & 1];
-      HardEdge<S>* below = &handover.edges[warp][sweep.own_group(chunk) & 1];
-      if constexpr (kHasGroups) pipelines.open(sweep, chunk, above, below);
-      sweep.sweep(chunk, *above, *below, table);
-      if constexpr (kHasGroups) pipelines.close(sweep, chunk, lane);
-    }
-    meet(warps);
-  }
-  pipelines.finish(sweep);
-  sweep.finish(value, ends);
-}
 
 // Blocks of kGradientThreads per pair, along y the pairs.
 template <bool kForX, typename T>
@@ -146,26 +61,12 @@ cudaError_t launch_hard(
     const Problem<typename S::Scalar>& problem, bool open_ends, typename S::Scalar* value, Span* spans, int width_of_others,
     Scratch& scratch, cudaStream_t stream) {
   constexpr bool kIsOneStrip = sizeof(typename S::Scalar) == 4 && S::kRows == 2;  // by hard_plan()
-  const int64_t strips = Sizes<S>(problem).strips;
-  const int warps = static_cast<int>(std::min<int64_t>(strips, kMostWarps));
-  const int64_t groups = (strips + warps - 1) / warps;
-  const bool has_groups = groups > 1;
-  const HardMemory<S> memory(problem, has_groups ? groups : 0, kPath, scratch);
-  cudaError_t error = cudaSuccess;
-  if (has_groups) error = cudaMemsetAsync(memory.tickets, 0, Tickets::bytes(problem.batch, groups), stream);
-  const auto run = [&](auto kernel, int carriers) {
-    if (error == cudaSuccess)
-      error = launch_kernel(
-          kernel, groups * problem.batch, dim3(kWarp, warps + carriers), 0, stream, problem, open_ends, value, memory.rows,
-          memory.table, memory.ends, Tickets(memory.tickets, problem.batch, groups), static_cast<int>(groups),
-          width_of_others);
-  };
-  if (!has_groups)
-    run(hard_forward_kernel<kPath, false, S, Tile>, 0);
-  else if constexpr (!kIsOneStrip)
-    run(hard_forward_kernel<kPath, true, S, Tile>, kHaloWarps);
+  const HardBlocks<S> blocks(problem);
+  const HardMemory<S> memory(problem, blocks.tickets(), kPath, scratch);
+  const cudaError_t error =
+      launch_hard_sweep<Tile, kPath, !kIsOneStrip>(problem, blocks, open_ends, value, memory, stream, width_of_others);
   if constexpr (kPath)
-    if (error == cudaSuccess) error = launch_hard_path(problem, value, memory, spans, stream);
+    if (error == cudaSuccess) return launch_hard_path(problem, value, memory, spans, stream);
   return error;
 }
 

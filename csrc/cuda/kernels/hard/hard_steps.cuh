@@ -60,7 +60,7 @@ class PathWalk {
  public:
   __device__ PathWalk(const StepTable<S>& table_, int64_t pair_, int lane_) : table(table_), pair(pair_), lane(lane_) {}
 
-  // Calls visit(row, span) for every row from the last to the first.
+  // Calls visit(row, span, is_diagonal) for every row from the last to the first, and whether it is entered by a diagonal step.
   template <class Visit>
   __device__ __forceinline__ void walk(const Extent& extent, int end_column, Visit&& visit) {
     int row = extent.n - 1, column = end_column;
@@ -79,7 +79,7 @@ class PathWalk {
           if (t < 0) go_back();
           const int last = column_now();
           const bool is_diagonal = leave_row(k);
-          visit(row--, Span{max(column_now(), 0), max(last, 0)});
+          visit(row--, Span{max(column_now(), 0), max(last, 0)}, is_diagonal);
           t -= is_diagonal;
         }
       }
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(kWarp) hard_path_kernel(
   spans += pair * problem.n;
   for (int row = (exists ? extent.n : 0) + lane; row < problem.n; row += kWarp) spans[row] = {m, m - 1};
   if (!exists) return;
-  PathWalk<S>(table, pair, lane).walk(extent, ends[pair], [&](int row, Span span) {
+  PathWalk<S>(table, pair, lane).walk(extent, ends[pair], [&](int row, Span span, bool) {
     if (lane == 0) spans[row] = span;
   });
 }

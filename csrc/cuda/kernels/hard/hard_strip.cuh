@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cfloat>
+#include <type_traits>
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/hardware/launch.cuh"
@@ -155,12 +156,42 @@ struct HardTop {
   }
 };
 
+// A tile of which every step into a cell has a cost of its own, (11) of core/elastic.h: its costs_of(t), called for every t in turn,
+// has diagonal[k], up[k] and left[k]. has_border: whether there is more than infinity above the first strip, which put_border() puts
+// in a chunk's HardTop; what is beside the table is infinity.
+struct HasStepCosts {};
+template <class Tile>
+constexpr bool kHasStepCosts = std::is_base_of_v<HasStepCosts, std::remove_const_t<Tile>>;
+
+// A cell from its predecessors; `note` gets its step, where a path is wanted, unless that is the diagonal one.
+template <bool kPenalty, bool kPath, bool kOwnCosts, typename T, class Costs, class Note>
+__device__ __forceinline__ T hard_cell(const Costs& costs, int k, T diag, T up, T left, T penalty, Note&& note) {
+  if constexpr (kOwnCosts) {
+    diag += costs.diagonal[k];
+    up += costs.up[k];
+    left += costs.left[k];
+  }
+  T best;
+  if constexpr (kPath) {
+    const T side = kPenalty ? lesser(up, left) + penalty : lesser(up, left);
+    if (side < diag) note(left < up ? kLeft : kUp);
+    best = lesser(side, diag);
+  } else {
+    // left and diag come from the column before, so their minimum is off the chain that runs down the rows.
+    best = lesser(kPenalty ? up + penalty : up, lesser(diag, kPenalty ? left + penalty : left));
+  }
+  if constexpr (kOwnCosts)
+    return best;
+  else
+    return costs.add(k, best);
+}
+
 // (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `cell(k, t, r)` sees every cell of
 // a general sweep, `column(t, bottom)` every step, with the entry of the lane's last row before it.
 template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Cell, class Column>
 __device__ __forceinline__ void sweep_hard(
-    const Extent& extent, const Place<S>& place, int lane, const Tile& tile, const HardTop<S>& top,
-    typename S::Scalar penalty, HardLane<S>& state, StepWords<S>& steps, Cell&& cell, Column&& column) {
+    const Extent& extent, const Place<S>& place, int lane, Tile& tile, const HardTop<S>& top, typename S::Scalar penalty,
+    HardLane<S>& state, StepWords<S>& steps, Cell&& cell, Column&& column) {
   using T = typename S::Scalar;
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
@@ -173,16 +204,8 @@ __device__ __forceinline__ void sweep_hard(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k];
-      T best;
-      if constexpr (kPath) {
-        const T side = kPenalty ? lesser(up, left) + penalty : lesser(up, left);
-        if (side < diag) steps.add(k, t, left < up ? kLeft : kUp);
-        best = lesser(side, diag);
-      } else {
-        // left and diag come from the column before, so their minimum is off the chain that runs down the rows.
-        best = lesser(kPenalty ? up + penalty : up, lesser(diag, kPenalty ? left + penalty : left));
-      }
-      T r = costs.add(k, best);
+      T r = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
+          costs, k, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
       if (kGeneral) {
         if (!place.holds(extent, k, t)) r = T(INFINITY);
         cell(k, t, r);
@@ -207,11 +230,11 @@ struct HardEnd {
 };
 
 // A strip under way.
-template <bool kPath, class S, class Tile>
+template <bool kPath, class S, class Tile, class P = Problem<typename S::Scalar>>
 class HardSweep {
   using T = typename S::Scalar;
   static constexpr int kChunksBetweenRenewals = 32 / S::kSteps;
-  const Problem<T>& problem;
+  const P& problem;
   const Extent& extent;
   const int64_t pair;
   const int index, lane;
@@ -226,7 +249,7 @@ class HardSweep {
   const int chunks;
 
   __device__ HardSweep(
-      const Problem<T>& problem_, bool open_ends_, const Extent& extent_, int64_t pair_, int index_, int lane_,
+      const P& problem_, bool open_ends_, const Extent& extent_, int64_t pair_, int index_, int lane_,
       typename Tile::Memory& memory)
       : problem(problem_),
         extent(extent_),
@@ -239,8 +262,14 @@ class HardSweep {
         tile(problem, extent, around.strip, pair, lane, memory),
         chunks(around.is_last ? around.end_chunk + 1 : around.strip.chunks) {
     around.pin_for_forward();
-    state.start(around.is_first && lane == 0);
+    state.start(around.is_first && lane == 0 && !has_border());
     tile.fetch(Place<S>(around.strip, extent, 0, lane));
+  }
+  __device__ __forceinline__ bool has_border() const {
+    if constexpr (kHasStepCosts<Tile>)
+      return tile.has_border;
+    else
+      return false;
   }
   // The group of the edge above that a chunk meets. Whether there is one.
   __device__ __forceinline__ int group_above(int chunk) const { return chunk + around.above_offset; }
@@ -260,6 +289,8 @@ class HardSweep {
     const bool starts_anywhere = around.is_first && open_ends;
     HardTop<S> top(starts_anywhere ? T(0) : T(INFINITY), starts_anywhere ? 0.0 : INFINITY);
     if (has_group_above(chunk)) top.read(above);
+    if constexpr (kHasStepCosts<Tile>)
+      if (around.is_first && has_border()) tile.put_border(extent, place, top);
     if (chunk % kChunksBetweenRenewals == 0) state.renew(top.reference);
     top.move_to(state.reference);
 
@@ -276,10 +307,11 @@ class HardSweep {
     const auto column = [&](int t, T bottom) {
       if (writes) own.entries[t] = bottom;
     };
+    constexpr bool kMayHavePenalty = !kHasStepCosts<Tile>;
     if (!place.in_band || ends_here)
-      sweep_hard<true, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
-    else if (penalty != T(0))
-      sweep_hard<false, true, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+      sweep_hard<true, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+    else if (kMayHavePenalty && penalty != T(0))
+      sweep_hard<false, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     else
       sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
     if constexpr (kPath) table.store(pair, index, chunk, lane, steps);

@@ -1,0 +1,68 @@
+// Elastic measures on CUDA: memory, a device and the caller's stream for the kernels of kernels/elastic.
+#include <torch/csrc/stable/library.h>
+
+#include "binding/elastic_entry.h"
+#include "cuda/kernels/elastic/elastic_kernels.h"
+#include "launch.h"
+
+namespace softdtw {
+namespace {
+
+struct ElasticCudaBackend {
+  // What is saved for a soft backward pass is that of anti-diagonals; hard values come from strips unless those are asked for.
+  struct Plan {
+    bool is_by_diagonals = true;
+    static int code() { return 1; }
+  };
+
+  static Plan plan(const Call&, const std::string& kernel, int) {
+    STD_TORCH_CHECK(
+        kernel == "auto" || kernel == "diagonal", "kernel: expected 'auto' or 'diagonal' for CUDA tensors, got '", kernel,
+        "'");
+    return {kernel == "diagonal"};
+  }
+  static Plan plan_from_code(int code) {
+    STD_TORCH_CHECK(code == Plan::code(), "saved: expected what forward with save=True returns on CUDA");
+    return {};
+  }
+
+  // Dimension-major, so that neighbours in time are neighbours in memory.
+  static Tensor arrange(const Tensor& series) { return dimension_major(series); }
+
+  template <typename T>
+  static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan&) {
+    return elastic_diagonal_bytes(problem);
+  }
+
+  template <typename T>
+  static void forward(const ElasticProblem<T>& problem, const Plan& plan, T* value, void* saved, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    ScratchTensor scratch(like);
+    const cudaStream_t stream = current_stream(like);
+    const bool has_strips = problem.is_hard() && !plan.is_by_diagonals;
+    Span* const spans = static_cast<Span*>(saved);
+    const cudaError_t error =
+        has_strips && has_elastic_univariate(problem) ? elastic_univariate_forward(problem, value, spans, scratch, stream)
+        : has_strips && has_elastic_dense(problem)    ? elastic_dense_forward(problem, value, spans, scratch, stream)
+                                                      : elastic_diagonal_forward(problem, value, saved, scratch, stream);
+    check(error, "elastic", "forward");
+  }
+
+  template <typename T>
+  static void backward(
+      const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
+      const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    ScratchTensor scratch(like);
+    const cudaStream_t stream = current_stream(like);
+    const cudaError_t error = problem.is_hard()
+                                  ? elastic_path_backward(problem, gradient, static_cast<const Span*>(saved), stream)
+                                  : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
+    check(error, "elastic", "backward");
+  }
+};
+
+}  // namespace
+}  // namespace softdtw
+
+SOFTDTW_REGISTER_ELASTIC(CUDA, softdtw::ElasticCudaBackend, "cuda_elastic_saved_size")

@@ -1,0 +1,44 @@
+// What the kernels of elastic measures (core/elastic.h) offer to the backend. No torch header: plain pointers, memory, a stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "core/elastic.h"
+#include "core/hard_path.h"
+#include "cuda/scratch.h"
+
+namespace softdtw {
+
+// By anti-diagonals, hard and soft: elastic_diagonal.cu. saved is null, Spans of a hard problem, or what a soft one keeps.
+template <typename T>
+int64_t elastic_diagonal_bytes(const ElasticProblem<T>& problem);
+template <typename T>
+cudaError_t elastic_diagonal_forward(
+    const ElasticProblem<T>& problem, T* value, void* saved, Scratch& scratch, cudaStream_t stream);
+template <typename T>
+cudaError_t elastic_diagonal_backward(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream);
+
+// Hard, by strips: of one dimension, elastic_univariate.cu, and with any distance or ready-made costs, elastic_dense.cu. has_...:
+// whether it takes the problem.
+template <typename T>
+bool has_elastic_univariate(const ElasticProblem<T>& problem);
+template <typename T>
+cudaError_t elastic_univariate_forward(
+    const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream);
+// Its part for many pairs: elastic_tall.cu.
+cudaError_t elastic_tall_forward(
+    const ElasticProblem<float>& problem, int rows, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
+template <typename T>
+bool has_elastic_dense(const ElasticProblem<T>& problem);
+template <typename T>
+cudaError_t elastic_dense_forward(
+    const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream);
+
+// Along the paths of a hard problem, whichever kernel found them: elastic_path.cu.
+template <typename T>
+cudaError_t elastic_path_backward(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const Span* spans, cudaStream_t stream);
+
+}  // namespace softdtw

@@ -1,0 +1,42 @@
+// Hard values and paths of elastic measures by blocks of strips (hard_block.cuh), with a tile of elastic_tile.cuh.
+#pragma once
+
+#include "elastic_tile.cuh"
+
+namespace softdtw {
+
+// A warp for each pair. Rows and columns of spans count from the border.
+template <class S>
+__global__ void __launch_bounds__(kWarp) elastic_path_kernel(
+    const __grid_constant__ ElasticTable<typename S::Scalar> problem, const typename S::Scalar* value, StepTable<S> table,
+    const int* ends, Span* spans) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  const bool exists = extent.valid() && isfinite(value[pair]);
+  const int m = static_cast<int>(problem.m), lane = threadIdx.x, beyond = 1 - problem.shift();
+  spans += pair * (problem.n + 1);
+  for (int row = (exists ? extent.n + 1 : 0) + lane; row <= problem.n; row += kWarp) spans[row] = {m + 1, m};
+  if (!exists) return;
+  PathWalk<S>(table, pair, lane).walk(extent, ends[pair], [&](int row, Span span, bool is_diagonal) {
+    if (lane != 0) return;
+    spans[row + 1] = {span.first + beyond, span.last + beyond};
+    if (row == 0) spans[0] = {0, span.first + beyond - is_diagonal};
+  });
+}
+
+template <class Tile, bool kPath, bool kMayHaveGroups, class S = typename Tile::Shape>
+cudaError_t launch_elastic(
+    const ElasticTable<typename S::Scalar>& problem, typename S::Scalar* value, Span* spans, Scratch& scratch,
+    cudaStream_t stream) {
+  const Problem<typename S::Scalar> sizes = problem.sizes();
+  const HardBlocks<S> blocks(sizes);
+  const HardMemory<S> memory(sizes, blocks.tickets(), kPath, scratch);
+  const cudaError_t error = launch_hard_sweep<Tile, kPath, kMayHaveGroups>(problem, blocks, false, value, memory, stream);
+  if constexpr (kPath)
+    if (error == cudaSuccess)
+      return launch_kernel(
+          elastic_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans);
+  return error;
+}
+
+}  // namespace softdtw
