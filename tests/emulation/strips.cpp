@@ -9,7 +9,7 @@ inline int linear_steps_done = 0;  // up to the last look of the linear domain's
 #include "cuda/kernels/banded/banded_backward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
-#include "cuda/kernels/hard/hard_ring.cuh"
+#include "cuda/kernels/hard/rings/hard_ring.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_backward.cuh"

@@ -12,7 +12,7 @@ enum class HardSpecialization : int {
   kEightDims,     //
   kDense,         // any cost
   kMultivariate,  // costs by warps of their own
-  kRing,          // values of one dimension with a band: a ring of lanes (kernels/hard/hard_banded.cu)
+  kRing,          // values of one dimension with a band: a ring of lanes (kernels/hard/rings/hard_banded.cu)
 };
 
 // A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half.

@@ -1,5 +1,5 @@
 // Where the lanes of a pair are in its band, whatever a cell is: soft-DTW in the linear domain (ring.cuh), or hard DTW
-// (kernels/hard/hard_ring.cuh). banded.cu has the equations.
+// (kernels/hard/rings/hard_ring.cuh). banded.cu has the equations.
 #pragma once
 
 #include "core/problem.h"

@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "hard.h"
-#include "hard_banded.h"
 #include "hard_block.cuh"
 #include "hard_tile.cuh"
+#include "rings/hard_banded.h"
 
 namespace softdtw {
 namespace {

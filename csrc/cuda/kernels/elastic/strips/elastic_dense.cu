@@ -1,6 +1,7 @@
 // Hard elastic measures by strips, with any cost and number of dimensions, or from ready-made costs.
 #include "cuda/kernels/elastic/elastic_kernels.h"
 #include "elastic_strips.cuh"
+#include "elastic_tile.cuh"
 
 namespace softdtw {
 namespace {

@@ -4,8 +4,8 @@
 // Rows and columns beyond a pair's ends, and that of a border, repeat the nearest ones.
 #pragma once
 
+#include "cuda/costs/tile.cuh"
 #include "cuda/kernels/elastic/elastic_table.cuh"
-#include "cuda/kernels/hard/hard_block.cuh"
 
 namespace softdtw {
 

@@ -1,7 +1,8 @@
 // Hard values and paths of elastic measures by blocks of strips (hard_block.cuh), with a tile of elastic_tile.cuh.
 #pragma once
 
-#include "elastic_tile.cuh"
+#include "cuda/kernels/elastic/elastic_table.cuh"
+#include "cuda/kernels/hard/hard_block.cuh"
 
 namespace softdtw {
 

@@ -2,6 +2,7 @@
 // (elastic_distances.cuh). costs_of(t) is called for every column of every chunk in turn, so tiles hold what the next one needs.
 #pragma once
 
+#include "cuda/kernels/hard/hard_strip.cuh"
 #include "elastic_distances.cuh"
 
 namespace softdtw {

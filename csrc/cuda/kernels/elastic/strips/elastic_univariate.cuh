@@ -2,6 +2,7 @@
 #pragma once
 
 #include "elastic_strips.cuh"
+#include "elastic_tile.cuh"
 
 namespace softdtw {
 
