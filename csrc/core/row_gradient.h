@@ -5,7 +5,6 @@
 
 namespace softdtw {
 
-
 // (5) for one row of x (kForX) or of y, cell by cell: E is e_of(row, column) beside others [from, to] of the other side.
 template <bool kForX, class Math, typename T, class E>
 SOFTDTW_HD void row_gradient(

@@ -1,4 +1,4 @@
-"""Hard DTW of one dimension with a band in float32: rings of lanes go along it (csrc/cuda/kernels/hard/rings/hard_banded.cu)."""
+"""Hard DTW of one dimension with a band in float32: rings of lanes go along it (csrc/cuda/kernels/hard/rings)."""
 
 import numpy as np
 import oracle

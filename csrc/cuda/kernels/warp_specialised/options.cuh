@@ -97,7 +97,7 @@ template <class S, class Tile>
 struct WithOptions : InBand<S, Tile> {
   using T = typename S::Scalar;
   using OfDifference = UnivariateCost<T>;
-  const Cost kind;
+  Cost kind;
   OfDifference of_difference;
 
   template <class... Others>
