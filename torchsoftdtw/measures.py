@@ -274,7 +274,7 @@ def elastic_path(
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> value, path, steps = elastic_path(x, y, ERP())
         >>> value.item(), path.tolist(), steps.tolist()
-        (1.0, [[0, 0], [1, 0], [2, 1]], [0, 1, 0])
+        (1.0, [[0, -1], [1, 0], [2, 1]], [1, 0, 0])
     """
     options = {"x_lengths": x_lengths, "y_lengths": y_lengths, "bandwidth": bandwidth, "kernel": kernel}
     measure = check_measure("measure", measure)

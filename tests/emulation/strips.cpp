@@ -127,10 +127,11 @@ bool run_short_pair_with(const Problem<T>& problem, const ShortPairLayout& layou
   in_a_warp([&] {
     const int64_t own = static_cast<int>(threadIdx.x) < layout.lanes ? 0 : -1;
     PairStatus then;
+    [[maybe_unused]] bool is_tried = false;
     if constexpr (kIsSteep)
       then = log2_forward<kRows, Options>(problem, layout, own, window, pair.value, kept, stride);
     else
-      then = linear_forward<T, kRows, Options>(problem, layout, own, window, pair.value, kept, stride);
+      then = linear_forward<T, kRows, Options>(problem, layout, own, window, pair.value, kept, stride, false, is_tried);
     if (threadIdx.x == 0) status = then;
   });
   if (status == PairStatus::kGivenUp || !keeps) return status != PairStatus::kGivenUp;

@@ -1,6 +1,8 @@
 """Penalties, costs and bands of few pairs of one dimension, whose strips have several warps: tiled/warp_specialised and
 tiled/bidirectional. The oracle and the bounds are those of test_engines."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -17,8 +19,8 @@ PENALTIES = (0.0, 1e-6, 0.03, 0.7, 40.0, 1e4, 1e9)  # the last ones are more tha
 SIZES = [(130, 256), (420, 300), (300, 200), (70, 400), (700, 150)]  # both kernels, one block and several
 
 
-def pairs_of(n, m, count):
-    x, y = normal(count, n, 1, seed=n).float(), normal(count, m, 1, seed=m + 1).float()
+def pairs_of(n, m, count, dim=1):
+    x, y = normal(count, n, dim, seed=n).float(), normal(count, m, dim, seed=m + 1).float()
     x[1, 1::2], y[1, 1::2] = x[1, 0], y[1, 0]  # ties, where the slope of a distance is 0
     y[1, 0] = x[1, 0]
     return x, y
@@ -28,7 +30,7 @@ def per_pair(values, count, step=1):
     return torch.tensor(values, dtype=torch.float64)[torch.arange(count) * step % len(values)]
 
 
-def check(x, y, cost="sqeuclidean", gammas=1.0, penalties=0.0, radii=None, lengths=None):
+def check_options(kernel, x, y, cost="sqeuclidean", gammas=1.0, penalties=0.0, radii=None, lengths=None):
     """Pair by pair, with gradients, and alone in a call that keeps nothing."""
     options = {"cost": cost, "warp_penalty": penalties}
     if radii is not None:
@@ -38,8 +40,8 @@ def check(x, y, cost="sqeuclidean", gammas=1.0, penalties=0.0, radii=None, lengt
         options["x_lengths"], options["y_lengths"] = lengths
         for b, (rows, columns) in enumerate(zip(*lengths, strict=True)):
             x[b, rows:] = y[b, columns:] = np.nan
-    value, dx, dy = run(KERNEL, x, y, gammas, **options)
-    alone = numpy64(soft_dtw(x.to(GPU), y.to(GPU), gammas, kernel=KERNEL.name, **options))
+    value, dx, dy = run(kernel, x, y, gammas, **options)
+    alone = numpy64(soft_dtw(x.to(GPU), y.to(GPU), gammas, kernel=kernel.name, **options))
     np.testing.assert_allclose(alone, value, rtol=1e-5, atol=1e-6)
     for b in range(len(x)):
         rows, columns = (x.shape[1], y.shape[1]) if lengths is None else (int(z[b]) for z in lengths)
@@ -48,6 +50,9 @@ def check(x, y, cost="sqeuclidean", gammas=1.0, penalties=0.0, radii=None, lengt
         own = value[b], dx[b, :rows], dy[b, :columns]
         assert_pair(own, x[b, :rows], y[b, :columns], cost, gamma, penalty, what, radius)
         assert np.all(dx[b, rows:] == 0) and np.all(dy[b, columns:] == 0), what
+
+
+check = functools.partial(check_options, KERNEL)
 
 
 @pytest.mark.parametrize("cost", COSTS)
