@@ -6,7 +6,8 @@ from ._kernels.selection import select_kernel
 from .alignment import soft_dtw_alignment
 from .barycenter import Barycenter, barycenter
 from .divergence import soft_dtw_divergence
-from .elastic import adtw, ddtw, edr, elastic_from_costs, erp, lcss, msm, shape_dtw, twed, wddtw, wdtw
+from .dtw_variants import adtw, ddtw, shape_dtw, wddtw, wdtw
+from .elastic import edr, elastic_from_costs, erp, lcss, msm, twed
 from .functional import soft_dtw, soft_dtw_from_cost
 from .hard import dtw, dtw_from_cost, dtw_path, dtw_path_from_cost
 from .matches import subsequence_matches

@@ -6,11 +6,11 @@ They are frozen and hashable, and hold numbers; the functions of the same names 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
-from . import elastic
+from . import dtw_variants, elastic
 from ._inputs import arguments, per_pair
 from ._inputs.kinds import describe
 from ._inputs.problem import of_series
@@ -23,6 +23,8 @@ from .signatures import Bandwidth, Cost, ElasticPath, Lengths, Numbers, Reductio
 @dataclass(frozen=True)
 class Measure:
     """What all measures share. Called with series, one gives their values."""
+
+    _function: ClassVar[Any]  # of values
 
     def __call__(
         self,
@@ -43,7 +45,7 @@ class Measure:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def _value(self, x, y, **options):
-        return getattr(elastic, type(self).__name__.lower())(x, y, **options)
+        return self._function(x, y, **options)
 
     def width(self, dim: int) -> int:
         """How many numbers there are, of each that a series of `dim` dimensions has."""
@@ -91,6 +93,8 @@ def _check(measure, **checks):
 class TWED(Measure):
     """Time warp edit distance, `twed`."""
 
+    _function = staticmethod(elastic.twed)
+
     nu: float = 0.001
     lmbda: float = 1.0
     degree: float = 2
@@ -106,6 +110,8 @@ class TWED(Measure):
 class ERP(Measure):
     """Edit distance with real penalty, `erp`. g: a number, or a tuple of one for each dimension."""
 
+    _function = staticmethod(elastic.erp)
+
     g: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
@@ -117,6 +123,8 @@ class ERP(Measure):
 @dataclass(frozen=True)
 class MSM(Measure):
     """Move-split-merge, `msm`."""
+
+    _function = staticmethod(elastic.msm)
 
     c: float = 1.0
 
@@ -130,6 +138,8 @@ class MSM(Measure):
 @dataclass(frozen=True)
 class EDR(Measure):
     """Edit distance on real sequences, `edr`."""
+
+    _function = staticmethod(elastic.edr)
 
     epsilon: float | None = None
     normalize: bool = True
@@ -147,6 +157,8 @@ class EDR(Measure):
 class LCSS(Measure):
     """The distance by the longest common subsequence, `lcss`."""
 
+    _function = staticmethod(elastic.lcss)
+
     epsilon: float = 1.0
 
     def __post_init__(self) -> None:
@@ -157,6 +169,8 @@ class LCSS(Measure):
 class WDTW(Measure):
     """Weighted DTW, `wdtw`."""
 
+    _function = staticmethod(dtw_variants.wdtw)
+
     g: float = 0.05
 
     def __post_init__(self) -> None:
@@ -166,6 +180,8 @@ class WDTW(Measure):
 @dataclass(frozen=True)
 class WDDTW(WDTW):
     """Weighted DTW of slopes, `wddtw`."""
+
+    _function = staticmethod(dtw_variants.wddtw)
 
     def takes_index(self, own: pairs.Pairs) -> bool:
         return False
@@ -198,6 +214,8 @@ class DTW(_Warping):
 class ADTW(_Warping):
     """Amerced DTW, `adtw`."""
 
+    _function = staticmethod(dtw_variants.adtw)
+
     warp_penalty: float = 1.0
 
     def __post_init__(self) -> None:
@@ -211,6 +229,8 @@ class ADTW(_Warping):
 class DDTW(_Warping):
     """Derivative DTW, `ddtw`. Its paths are those of the slopes, whose cell (0, 0) stands for row 1 of both series."""
 
+    _function = staticmethod(dtw_variants.ddtw)
+
     def _warped(self, x, y, x_lengths, y_lengths):
         x, y, _, x_lengths, y_lengths = warping.slopes(x, y, x_lengths, y_lengths, 0.0)
         return x, y, x_lengths, y_lengths, {}
@@ -220,6 +240,8 @@ class DDTW(_Warping):
 class ShapeDTW(_Warping):
     """Shape DTW, `shape_dtw`."""
 
+    _function = staticmethod(dtw_variants.shape_dtw)
+
     reach: int = 15
 
     def __post_init__(self) -> None:
@@ -227,9 +249,6 @@ class ShapeDTW(_Warping):
 
     def width(self, dim: int) -> int:
         return 2 * self.reach + 1
-
-    def _value(self, x, y, **options):
-        return elastic.shape_dtw(x, y, **options)
 
     def _warped(self, x, y, x_lengths, y_lengths):
         x, y, _, x_lengths, y_lengths = warping.windows(x, y, x_lengths, y_lengths, 0.0, self.reach)
