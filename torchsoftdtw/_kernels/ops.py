@@ -47,6 +47,8 @@ elastic = torch.ops.torchsoftdtw.elastic.default
 elastic_backward = torch.ops.torchsoftdtw.elastic_backward.default
 elastic_from_costs = torch.ops.torchsoftdtw.elastic_from_costs.default
 elastic_from_costs_backward = torch.ops.torchsoftdtw.elastic_from_costs_backward.default
+twed_terms = torch.ops.torchsoftdtw.twed_terms.default
+twed_terms_backward = torch.ops.torchsoftdtw.twed_terms_backward.default
 cpu_elastic_saved_size = torch.ops.torchsoftdtw.cpu_elastic_saved_size.default
 cuda_elastic_saved_size = torch.ops.torchsoftdtw.cuda_elastic_saved_size.default
 

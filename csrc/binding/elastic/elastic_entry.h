@@ -8,15 +8,17 @@
 //   Tensor arrange(series)                                             the series in the strides that the kernels read best
 //   void forward<T>(problem, plan, T* value, void* saved, like)        saved: null, bytes, or Spans [B][N + 1] of a hard problem
 //   void backward<T>(problem, plan, gradient, const void* saved, like) what it adds up to is zero before
+//   and those of twed_entry.h
 #pragma once
 
 #include <tuple>
 
-#include "checks.h"
+#include "binding/checks.h"
 #include "core/call.h"
 #include "core/elastic.h"
 #include "core/hard_path.h"
 #include "core/recorded.h"
+#include "twed_entry.h"
 
 namespace softdtw {
 
@@ -29,16 +31,6 @@ inline Measure measure_from_name(const std::string& name) {
   }
   STD_TORCH_CHECK(false, "measure: expected one of ", known, ", got '", name, "'");
   return Measure::kEdit;
-}
-
-template <typename T>
-NumbersView<const T> numbers_view(const OptionalTensor& tensor, const Tensor& series, const char* name) {
-  if (!tensor) return {};
-  STD_TORCH_CHECK(
-      tensor->dim() == 2 && tensor->size(0) == series.size(0) && tensor->size(1) == series.size(1) &&
-          tensor->scalar_type() == series.scalar_type() && tensor->device() == series.device(),
-      name, ": expected shape (", series.size(0), ", ", series.size(1), "), and the dtype and the device of the series");
-  return {tensor->const_data_ptr<T>(), tensor->stride(0), tensor->stride(1)};
 }
 
 template <class Backend>
@@ -274,6 +266,9 @@ struct ElasticEntryPoints {
 // In a library's own source file: the ops of a Backend under a dispatch key, CPU or CUDA.
 #define SOFTDTW_REGISTER_ELASTIC(key, Backend, saved_size_name)                              \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                          \
+    using Terms = softdtw::TwedEntryPoints<Backend>;                                         \
+    m.impl("twed_terms", TORCH_BOX(&Terms::twed_terms));                                     \
+    m.impl("twed_terms_backward", TORCH_BOX(&Terms::twed_terms_backward));                   \
     using Entries = softdtw::ElasticEntryPoints<Backend>;                                    \
     m.impl("elastic", TORCH_BOX(&Entries::elastic));                                         \
     m.impl("elastic_backward", TORCH_BOX(&Entries::elastic_backward));                       \
