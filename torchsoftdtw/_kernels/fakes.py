@@ -205,7 +205,7 @@ def _(
     def times(series):
         if x_times is None and nus is None:
             return series.new_empty((0,))
-        return series.new_empty((1 if are_shared else series.shape[0], series.shape[1]))
+        return series.new_empty((min(1, series.shape[0]) if are_shared else series.shape[0], series.shape[1]))
 
     return times(x), times(y), *(series.new_empty(series.shape[:2]) for series in (x, y))
 

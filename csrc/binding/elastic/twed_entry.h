@@ -97,7 +97,7 @@ struct TwedEntryPoints {
         return own;
       };
       const auto made_times = [&](const TwedSide<T>& side, NumbersView<T>& numbers) {
-        if (!terms.has_times()) return new_vector(x, 0);
+        if (!x_times && !nus) return new_vector(x, 0);
         return made(are_shared && side.count > 1 ? 1 : side.count, side.length, numbers);
       };
       TwedTermsOut<T> out;
@@ -127,7 +127,7 @@ struct TwedEntryPoints {
       const Tensor grad_x = new_series_gradient(need_x, x, terms.x.count, Order::kVectors, false, gradient.x);
       const Tensor grad_y = new_series_gradient(need_y, y, terms.y.count, Order::kVectors, false, gradient.y);
       const auto of_times = [&](const TwedSide<T>& side, NumbersView<T>& numbers) {
-        if (!need_times || !terms.has_given()) return new_vector(x, 0);
+        if (!need_times || !x_times) return new_vector(x, 0);
         const Tensor own = new_strided(x, {side.count, side.length}, {side.length, 1}, type_of(x));
         numbers = {own.mutable_data_ptr<T>(), side.length, 1};
         return own;

@@ -5,7 +5,6 @@
 
 #include "core/elastic.h"
 #include "core/hard_path.h"
-#include "core/twed_terms.h"
 #include "cuda/scratch.h"
 
 namespace softdtw {
@@ -41,11 +40,5 @@ cudaError_t elastic_dense_forward(
 template <typename T>
 cudaError_t elastic_path_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const Span* spans, cudaStream_t stream);
-
-// What twed charges its rows and columns, (14), and the gradients of that: twed_terms.cu.
-template <typename T>
-cudaError_t twed_terms_forward(const TwedTerms<T>& terms, const TwedTermsOut<T>& out, cudaStream_t stream);
-template <typename T>
-cudaError_t twed_terms_backward(const TwedTerms<T>& terms, const TwedTermsGradient<T>& gradient, cudaStream_t stream);
 
 }  // namespace softdtw

@@ -2,10 +2,9 @@
 // neighbouring lanes where its numbers are neighbours in memory, else by one, whose neighbours have the vectors beside it.
 #include <algorithm>
 
-#include "core/twed_terms.h"
 #include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/launch.cuh"
-#include "elastic_kernels.h"
+#include "twed_terms_kernels.h"
 
 namespace softdtw {
 namespace {
