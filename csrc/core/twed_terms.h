@@ -107,10 +107,13 @@ class TwedSeries {
   }
   template <class Group>
   SOFTDTW_HD T distance(const Group& group, int64_t i, bool is_there) const {
-    T sum = 0;
-    for (int64_t d = group.lane(); is_there && d < terms_.dim; d += group.lanes())
-      sum = add_share<Math>(terms_.cost, difference(i, d), sum);
-    return finish_cost<Math>(terms_.cost, group.sum(sum));
+    const auto of_lane = [&](auto type) {
+      T sum = 0;
+      for (int64_t d = group.lane(); d < terms_.dim; d += group.lanes()) sum = type.share(difference(i, d), sum);
+      return sum;
+    };
+    const T own = is_there ? with_sum<Costs<Math>>(terms_.cost, of_lane) : T(0);
+    return finish_cost<Math>(terms_.cost, group.sum(own));
   }
   SOFTDTW_HD T gap(int64_t i, T distance) const {
     if (!terms_.has_times()) return distance + T(nu_ + lmbda_);

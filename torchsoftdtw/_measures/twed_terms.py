@@ -30,7 +30,8 @@ def _by_op(pairs, cost, nu, lmbda, tensors, have_slopes):
     *found, x_gaps, y_gaps = ops.twed_terms(x, y, x_times, y_times, *lengths, nus, lmbdas, nu, lmbda, cost, *have_slopes)
     if x_times is None and nus is None:
         return None, None, x_gaps, y_gaps
-    return *(own.expand(len(x), -1) for own in found), x_gaps, y_gaps
+    batch = x.shape[0]
+    return *(own if own.shape[0] == batch else own.expand(batch, -1) for own in found), x_gaps, y_gaps
 
 
 def _by_steps(pairs, cost, nu, lmbda, x, y, x_times, y_times, nus, lmbdas):

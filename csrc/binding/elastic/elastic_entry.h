@@ -13,11 +13,9 @@
 
 #include <tuple>
 
-#include "binding/checks.h"
-#include "core/call.h"
+#include "binding/entry.h"
 #include "core/elastic.h"
 #include "core/hard_path.h"
-#include "core/recorded.h"
 #include "twed_entry.h"
 
 namespace softdtw {
@@ -38,8 +36,10 @@ struct ElasticEntryPoints {
   using Plan = typename Backend::Plan;
 
   struct OfSeries {
-    const OptionalTensor &x_index, &y_index, &x_times, &y_times, &x_gaps, &y_gaps, &parameters;
-    double parameter;
+    const OptionalTensor &x_index, &y_index, &x_times, &y_times, &x_gaps, &y_gaps;
+    const OptionalTensor &x_lengths, &y_lengths, &bandwidths, &gammas, &parameters;
+    int64_t bandwidth;
+    double gamma, parameter;
     const std::string &measure, &cost;
     bool sum_border;
   };
@@ -55,7 +55,9 @@ struct ElasticEntryPoints {
   }
 
   template <typename T>
-  static ElasticProblem<T> problem_of(const Tensor& x, const Tensor& y, const OfSeries& own, const Options& options) {
+  static ElasticProblem<T> problem_of(const Tensor& x, const Tensor& y, const OfSeries& own) {
+    const Options options = {own.x_lengths, own.y_lengths, own.bandwidths, own.bandwidth, or_one(own.gamma, own.gammas),
+                             0.0,           &own.gammas,   nullptr,        &own.x_index,  &own.y_index};
     ElasticProblem<T> problem;
     static_cast<Problem<T>&>(problem) = problem_from_series<T>(x, y, cost_from_name(own.cost), options);
     problem.measure = measure_from_name(own.measure);
@@ -75,12 +77,16 @@ struct ElasticEntryPoints {
     const bool may_have_sums = problem.measure <= Measure::kLcss;
     STD_TORCH_CHECK(may_have_sums || !own.sum_border, "sum_border: expected False of ", own.measure);
     STD_TORCH_CHECK(problem.measure != Measure::kMsm || problem.dim == 1, "x: expected one dimension of 'msm'");
+    set_gamma(problem, own.gamma, own.gammas);
     return problem;
   }
 
   template <typename T>
   static ElasticProblem<T> problem_of_costs(
-      const Tensor& diagonal, const Tensor& up, const Tensor& left, bool sum_border, const Options& options) {
+      const Tensor& diagonal, const Tensor& up, const Tensor& left, const OptionalTensor& x_lengths,
+      const OptionalTensor& y_lengths, const OptionalTensor& bandwidths, const OptionalTensor& gammas, int64_t bandwidth,
+      double gamma, bool sum_border) {
+    const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
     for (const Tensor* costs : {&up, &left})
       STD_TORCH_CHECK(
           costs->dim() == 3 && diagonal.dim() == 3 && costs->size(0) == diagonal.size(0) &&
@@ -94,6 +100,7 @@ struct ElasticEntryPoints {
     problem.diagonal = view<T>(diagonal);
     problem.up = view<T>(up);
     problem.left = view<T>(left);
+    set_gamma(problem, gamma, gammas);
     return problem;
   }
 
@@ -117,21 +124,16 @@ struct ElasticEntryPoints {
   static void run_backward(
       const ElasticProblem<T>& problem, ElasticGradient<T> gradient, const Tensor& grad_value, const Tensor& value,
       const Tensor& saved, const std::string& kernel, const Tensor& like) {
-    STD_TORCH_CHECK(saved.is_contiguous() && saved.device() == like.device(), "saved: expected what forward returned");
     Plan plan = Backend::plan(call_of(problem, true), kernel, like.get_device_index());
     if (problem.is_hard()) {
       STD_TORCH_CHECK(
           saved.dim() == 3 && saved.size(0) == problem.batch && saved.size(1) == problem.n + 1 && saved.size(2) == 2 &&
-              saved.scalar_type() == ScalarType::Int,
+              saved.scalar_type() == ScalarType::Int && saved.is_contiguous() && saved.device() == like.device(),
           "saved: expected a contiguous int32 tensor of shape (", problem.batch, ", ", problem.n + 1,
-          ", 2), as a forward pass with save returns it");
+          ", 2) on the device of the input, as a forward pass with save returns it");
     } else {
-      STD_TORCH_CHECK(saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte, "saved: expected uint8 bytes");
-      plan = Backend::plan_from_code(recorded_code(saved.numel()));
-      const int64_t expected = recorded(Backend::template saved_bytes<T>(problem, plan), plan.code());
-      STD_TORCH_CHECK(
-          saved.numel() == expected, "saved: expected ", expected, " bytes for these arguments, got ", saved.numel(),
-          ": forward had others, or saved nothing");
+      plan = Backend::plan_from_code(code_of_saved(saved, like));
+      check_bytes(saved, recorded(Backend::template saved_bytes<T>(problem, plan), plan.code()));
     }
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
@@ -147,12 +149,10 @@ struct ElasticEntryPoints {
       double parameter, std::string measure, std::string cost, bool sum_border, std::string kernel, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas),
-                               0.0,       &gammas,   nullptr,    &x_index,  &y_index};
       auto problem = problem_of<T>(
-          x, y, {x_index, y_index, x_times, y_times, x_gaps, y_gaps, parameters, parameter, measure, cost, sum_border},
-          options);
-      set_gamma(problem, gamma, gammas);
+          x, y,
+          {x_index, y_index, x_times, y_times, x_gaps, y_gaps, x_lengths, y_lengths, bandwidths, gammas, parameters,
+           bandwidth, gamma, parameter, measure, cost, sum_border});
       const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
       set_series(problem, x_view, y_view);
       return run_forward(problem, kernel, save, x);
@@ -168,12 +168,10 @@ struct ElasticEntryPoints {
     using Tensors = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
     return dispatch(x, [&](auto zero) -> Tensors {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas),
-                               0.0,       &gammas,   nullptr,    &x_index,  &y_index};
       auto problem = problem_of<T>(
-          x, y, {x_index, y_index, x_times, y_times, x_gaps, y_gaps, parameters, parameter, measure, cost, sum_border},
-          options);
-      set_gamma(problem, gamma, gammas);
+          x, y,
+          {x_index, y_index, x_times, y_times, x_gaps, y_gaps, x_lengths, y_lengths, bandwidths, gammas, parameters,
+           bandwidth, gamma, parameter, measure, cost, sum_border});
       const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
       set_series(problem, x_view, y_view);
       ElasticGradient<T> gradient;
@@ -208,9 +206,8 @@ struct ElasticEntryPoints {
       std::string kernel, bool save) {
     return dispatch(diagonal, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
-      auto problem = problem_of_costs<T>(diagonal, up, left, sum_border, options);
-      set_gamma(problem, gamma, gammas);
+      const auto problem =
+          problem_of_costs<T>(diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border);
       return run_forward(problem, kernel, save, diagonal);
     });
   }
@@ -221,9 +218,8 @@ struct ElasticEntryPoints {
       bool sum_border, std::string kernel, bool need_numbers) {
     return dispatch(diagonal, [&](auto zero) -> std::tuple<Tensor, Tensor, Tensor, Tensor> {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
-      auto problem = problem_of_costs<T>(diagonal, up, left, sum_border, options);
-      set_gamma(problem, gamma, gammas);
+      const auto problem =
+          problem_of_costs<T>(diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border);
       ElasticGradient<T> gradient;
       const auto table = [&](View<T>& view) {
         const Tensor own = new_table(diagonal, problem.batch, problem.n, problem.m, true);

@@ -1,5 +1,6 @@
 // (14) of core/twed_terms.h: a block for a series, or for a chunk of one where nothing is asked of the whole. A vector is read by
-// neighbouring lanes where its numbers are neighbours in memory, else by one, whose neighbours have the vectors beside it.
+// neighbouring lanes where its numbers are neighbours in memory, up to four numbers by each; else by one, whose neighbours have the
+// vectors beside it.
 #include <algorithm>
 
 #include "cuda/hardware/assembly.cuh"
@@ -12,42 +13,53 @@ namespace {
 constexpr int kWarp = 32, kMostThreads = 1024, kManyThreads = 256;  // of few series, and of many
 constexpr int kRowsOfThread = 8;                                    // of a chunk
 
-// `lanes` of a warp, a power of two.
+// 2^shift lanes of a warp.
 struct Neighbours {
-  int count;
-  __device__ int lane() const { return threadIdx.x % count; }
-  __device__ int lanes() const { return count; }
+  int shift;
+  __device__ int lane() const { return threadIdx.x & (lanes() - 1); }
+  __device__ int lanes() const { return 1 << shift; }
   template <typename T>
   __device__ T sum(T own) const {
-    for (int distance = count / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(kAllLanes, own, distance);
+    for (int distance = lanes() / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(kAllLanes, own, distance);
     return own;
   }
 };
 
 struct Shape {
-  int threads, x_lanes, y_lanes;
+  int threads;
+  Neighbours x, y;
   int64_t chunk, chunks;  // of rows
 };
 
 // f(i) for the rows of this block's chunk, i by all lanes of a group at once; beyond the series, too.
 template <class F>
-__device__ void for_each_row(const Shape& shape, int lanes, int64_t length, F&& f) {
+__device__ void for_each_row(const Shape& shape, const Neighbours& group, int64_t length, F&& f) {
   const int64_t begin = blockIdx.y * shape.chunk, end = min(begin + shape.chunk, length);
-  const int step = blockDim.x / lanes;
+  const int step = blockDim.x >> group.shift;
   for (int64_t first = begin; first < end; first += step) {
-    const int64_t i = first + threadIdx.x / lanes;
+    const int64_t i = first + (threadIdx.x >> group.shift);
     f(i < end ? i : INT64_MAX / 2);
   }
 }
 
+__device__ bool any_of_block(bool own) {
+  __shared__ bool parts[kMostThreads / kWarp];
+  const bool any = __any_sync(kAllLanes, own);
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = any;
+  __syncthreads();
+  bool all = false;
+  for (int warp = 0; warp < blockDim.x / kWarp; ++warp) all |= parts[warp];
+  return all;
+}
+
 // Over all threads of a block.
 __device__ double sum_of_block(double own) {
-  __shared__ double parts[kMostThreads / kWarp];
-  own = Neighbours{kWarp}.sum(own);
-  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = own;
+  __shared__ double sums[kMostThreads / kWarp];
+  own = Neighbours{5}.sum(own);
+  if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = own;
   __syncthreads();
   double sum = 0;
-  for (int warp = 0; warp < blockDim.x / kWarp; ++warp) sum += parts[warp];
+  for (int warp = 0; warp < blockDim.x / kWarp; ++warp) sum += sums[warp];
   __syncthreads();
   return sum;
 }
@@ -60,21 +72,24 @@ __global__ void twed_terms_kernel(TwedTerms<T> terms, TwedTermsOut<T> out, Shape
   const NumbersView<T>& all_times = is_y ? out.y_times : out.x_times;
   const NumbersView<T> gaps = (is_y ? out.y_gaps : out.x_gaps).of(b), times = all_times.of(b);
   const bool writes_times = times.data != nullptr && (all_times.batch_stride != 0 || b == 0);
-  const Neighbours group{is_y ? shape.y_lanes : shape.x_lanes};
+  const Neighbours group = is_y ? shape.y : shape.x;
+  const int64_t length = is_y ? terms.y.length : terms.x.length;
 
-  T spoiled = 0;
-  if (terms.has_given()) {
-    bool decreases = false;
-    for (int64_t i = 1 + threadIdx.x; i < own.length(); i += blockDim.x) decreases |= own.decreases(i);
-    if (sum_of_block(decreases) != 0) spoiled = T(NAN);
-  }
-  for_each_row(shape, group.lanes(), is_y ? terms.y.length : terms.x.length, [&](int64_t i) {
-    const bool is_there = i < own.length();
-    const T distance = own.distance(group, i, is_there && i > 0);
-    if (group.lane() != 0 || i >= (is_y ? terms.y.length : terms.x.length)) return;
-    if (writes_times) times.at(i) = is_there ? own.time(i) + spoiled : T(0);
-    gaps.at(i) = is_there && i > 0 ? own.gap(i, distance) + spoiled : T(0);
+  bool decreases = false;
+  for_each_row(shape, group, length, [&](int64_t i) {
+    const bool is_there = i < own.length(), has_gap = is_there && i > 0;
+    const T distance = own.distance(group, i, has_gap);
+    if (group.lane() != 0 || i >= length) return;
+    const T gap = has_gap ? own.gap(i, distance) : T(0), time = writes_times && is_there ? own.time(i) : T(0);
+    if (terms.has_given() && has_gap) decreases |= own.decreases(i);
+    gaps.at(i) = gap;
+    if (writes_times) times.at(i) = time;
   });
+  if (!terms.has_given() || !any_of_block(decreases)) return;
+  for (int64_t i = threadIdx.x; i < own.length(); i += blockDim.x) {
+    if (i > 0) gaps.at(i) = T(NAN);
+    if (writes_times) times.at(i) = T(NAN);
+  }
 }
 
 template <typename T>
@@ -86,20 +101,20 @@ __global__ void twed_terms_gradient_kernel(TwedTerms<T> terms, TwedTermsGradient
   const NumbersView<T> times = (is_y ? gradient.y_times : gradient.x_times).of(b);
   const NumbersView<const T>& from_times = is_y ? gradient.from_y_times : gradient.from_x_times;
   const NumbersView<const T>& from_gaps = is_y ? gradient.from_y_gaps : gradient.from_x_gaps;
-  const Neighbours group{is_y ? shape.y_lanes : shape.x_lanes};
+  const Neighbours group = is_y ? shape.y : shape.x;
   const int64_t length = is_y ? terms.y.length : terms.x.length;
 
   double of_nu = 0, of_lmbda = 0;
-  for_each_row(shape, group.lanes(), length, [&](int64_t i) {
+  for_each_row(shape, group, length, [&](int64_t i) {
     const auto around = own.around(from_gaps, i);
+    const bool is_first = group.lane() == 0 && i < length, is_there = i < own.length();
+    if (is_first) of_lmbda += around.before;
+    if (is_first && (times.data != nullptr || gradient.nus != nullptr)) {
+      const T of_time = is_there ? own.of_time(from_times, around, i) : T(0);
+      if (is_there) of_nu += static_cast<double>(of_time) * static_cast<double>(own.place(i));
+      if (times.data != nullptr) times.at(i) = of_time * T(own.nu());
+    }
     if (vectors.data != nullptr) own.of_vector(group, around, i, [&](int64_t d, T number) { vectors.at(i, d) = number; });
-    if (group.lane() != 0 || i >= length) return;
-    of_lmbda += around.before;
-    if (times.data == nullptr && gradient.nus == nullptr) return;
-    const bool is_there = i < own.length();
-    const T of_time = is_there ? own.of_time(from_times, around, i) : T(0);
-    if (times.data != nullptr) times.at(i) = of_time * T(own.nu());
-    if (is_there) of_nu += static_cast<double>(of_time) * static_cast<double>(own.place(i));
   });
   if (gradient.nus != nullptr) {
     of_nu = sum_of_block(of_nu);
@@ -114,15 +129,16 @@ __global__ void twed_terms_gradient_kernel(TwedTerms<T> terms, TwedTermsGradient
 // is_whole: a block has to see the whole of a series.
 template <typename T>
 Shape shape_of(const TwedTerms<T>& terms, bool is_whole) {
-  const auto lanes_of = [&](const View<const T>& series) {
-    int lanes = 1;
-    while (series.column_stride <= series.row_stride && lanes < kWarp && lanes < terms.dim) lanes *= 2;
-    return lanes;
+  const auto neighbours_of = [&](const View<const T>& series) {
+    Neighbours group{0};
+    while (series.column_stride <= series.row_stride && 1 << group.shift < kWarp && 4 << group.shift < terms.dim)
+      ++group.shift;
+    return group;
   };
   Shape shape;
-  shape.x_lanes = lanes_of(terms.x.series);
-  shape.y_lanes = lanes_of(terms.y.series);
-  const int lanes = shape.x_lanes > shape.y_lanes ? shape.x_lanes : shape.y_lanes;
+  shape.x = neighbours_of(terms.x.series);
+  shape.y = neighbours_of(terms.y.series);
+  const int lanes = 1 << std::max(shape.x.shift, shape.y.shift);
   const int64_t useful = (terms.longest() * lanes + kWarp - 1) / kWarp * kWarp;
   const bool has_many = !is_whole || terms.rows() >= current_device().processors;
   shape.threads = static_cast<int>(std::min<int64_t>(useful, has_many ? kManyThreads : kMostThreads));
