@@ -80,6 +80,11 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "dtw_within_of_pairs(Tensor x_index, Tensor y_index, Tensor x, Tensor y, Tensor low, Tensor high, Tensor limits, "
       "Tensor? x_lengths, Tensor? y_lengths, int bandwidth, float warp_penalty, str cost) -> Tensor");
 
+  // For cosine costs (core/unit_vectors.h): unit (B, L, width) float32 and inverse (B, L) float64, 1 / length or 0, of series (B, L,
+  // D) float32, width at least D + 2; flag 0 or 1. Backward takes `unit` and `inverse` as forward returned them.
+  m.def("unit_vectors(Tensor series, int flag, int width) -> (Tensor unit, Tensor inverse)");
+  m.def("unit_vectors_backward(Tensor grad_unit, Tensor unit, Tensor inverse, int dim) -> Tensor grad_series");
+
   // Of every range of y, and so of every column that is its last one, the hard DTW of x with the best: value (B, M) float64
   // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.
   m.def("best_ranges(Tensor x, Tensor y, float warp_penalty, str cost) -> (Tensor value, Tensor start)");

@@ -138,12 +138,14 @@ KERNELS = {
     "elastic_measures.cpp": [*OF_CPU, *NO_GUARD],
     "higher_order.cpp": [*OF_CPU, *NO_GUARD],
     "ranges.cpp": [*OF_CPU, *NO_GUARD],
+    "unit_vectors.cpp": [*OF_CPU, *NO_GUARD],
     "ops.cpp": OTHER_OPS,
     "entry.h": OTHER_OPS,
     "hard_entry.h": OTHER_OPS,
     "elastic_entry.h": OTHER_OPS,
     "tangent_entry.h": OTHER_OPS,
     "ranges_entry.h": OTHER_OPS,
+    "unit_vectors_entry.h": OTHER_OPS,
     "launch.h": [(r"aoti_torch_get_current_cuda_stream\(.*?\) == 0", "true")],
     "tensors.h": [
         (

@@ -124,6 +124,17 @@ def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
     return cost_matrix.new_empty(cost_matrix.shape)
 
 
+@torch.library.register_fake("torchsoftdtw::unit_vectors")
+def _(series, flag, width):
+    batch, length, _ = series.shape
+    return series.new_empty((batch, length, width)), series.new_empty((batch, length), dtype=torch.float64)
+
+
+@torch.library.register_fake("torchsoftdtw::unit_vectors_backward")
+def _(grad_unit, unit, inverse, dim):
+    return unit.new_empty((*inverse.shape, dim))
+
+
 @torch.library.register_fake("torchsoftdtw::best_ranges")
 def _(x, y, warp_penalty, cost):
     shape = x.shape[0], y.shape[1]
