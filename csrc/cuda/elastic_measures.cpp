@@ -60,24 +60,9 @@ struct ElasticCudaBackend {
     const cudaStream_t stream = current_stream(like);
     const cudaError_t error =
         problem.is_hard()      ? elastic_path_backward(problem, gradient, static_cast<const Span*>(saved), stream)
-        : plan.has_soft_strips ? has_soft_gradient(gradient)
-                                     ? soft_strips_backward(problem, gradient, saved, scratch, stream)
-                                     : backward_by_diagonals(problem, gradient, scratch, stream, like)
+        : plan.has_soft_strips ? soft_strips_backward(problem, gradient, saved, scratch, stream)
                                : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
     check(error, "elastic", "backward");
-  }
-
- private:
-  // Of what strips have saved, where their way back does not compute all that is asked for: forward once more.
-  template <typename T>
-  static cudaError_t backward_by_diagonals(
-      const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, Scratch& scratch, cudaStream_t stream,
-      const Tensor& like) {
-    ScratchTensor memory(like), of_forward(like);
-    const auto [saved, value] = memory.parts(elastic_diagonal_bytes(problem), problem.batch * int64_t{sizeof(T)});
-    const cudaError_t error =
-        elastic_diagonal_forward(problem, reinterpret_cast<T*>(value), saved, of_forward, stream);
-    return error != cudaSuccess ? error : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
   }
 };
 

@@ -36,11 +36,9 @@ template <typename T>
 cudaError_t elastic_dense_forward(
     const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream);
 
-// Soft, by strips: soft/soft_strips.cu. has_soft_gradient: whether its way back computes all that is asked for.
+// Soft, by strips, of one dimension: soft/soft_strips.cu.
 template <typename T>
 bool has_soft_strips(const ElasticProblem<T>& problem);
-template <typename T>
-bool has_soft_gradient(const ElasticGradient<T>& gradient);
 template <typename T>
 int64_t soft_strips_bytes(const ElasticProblem<T>& problem);
 template <typename T>

@@ -42,10 +42,12 @@ __device__ __forceinline__ void sweep_steps_reversed(
   flow.below_next = below[0];
 }
 
-template <class Tile, class S = typename Tile::S>
+// numbers: null, or where the strip's part of them goes.
+template <class Tile, bool kAll, class S = typename Tile::S>
 __device__ void soft_backward_strip(
     const ElasticTable<typename S::Scalar>& problem, const ElasticGradient<typename S::Scalar>& gradient,
-    const Extent& extent, const BackwardStrip& job, const SoftSaved<S>& saved, const Flows<S>& flows) {
+    const Extent& extent, const BackwardStrip& job, const SoftSaved<S>& saved, const Flows<S>& flows,
+    SoftNumbers* numbers) {
   using T = typename S::Scalar;
   using Own = Recurrences<S>;
   const int lane = threadIdx.x;
@@ -60,7 +62,7 @@ __device__ void soft_backward_strip(
   const T scale = gradient.arriving(job.pair);
   Tile tile(
       problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
-  SoftSums<Tile> sums(problem, gradient, job.pair, lane, columns_of(around, extent), scale);
+  SoftSums<Tile, kAll> sums(problem, gradient, job.pair, lane, columns_of(around, extent), scale);
   ExtendedFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   // What a chunk takes over from below: lane 31's columns start one right of this group of the strip below.
@@ -95,6 +97,9 @@ __device__ void soft_backward_strip(
 #pragma unroll 1
       for (int chunk = first_chunk; chunk < first_chunk + parts; ++chunk) {
         sums.leave_out(column_of(chunk));
+        if constexpr (kAll && kMayHaveBorder<Tile>)
+          if (has_border && lane == 0)
+            for (int t = 0; t < S::kSteps; ++t) sums.along_border(tile, column_of(chunk) + t, T(0));
         if (lane == 0 && !around.is_first && chunk < strip.groups())
 #pragma unroll
           for (int t = 0; t < S::kSteps; ++t) flows.group(job.row, strip, chunk)[t] = 0;
@@ -185,6 +190,8 @@ __device__ void soft_backward_strip(
       const auto above = [&](int t, T onward) { sums.above(tile, t, onward); };
       const auto column = [&](int t, T handed) {
         sums.step(place.column, t);
+        if constexpr (kAll && kMayHaveBorder<Tile>)
+          if (has_border && lane == 0) sums.along_border(tile, place.column + t, handed);
         if (leaves) out[t] = handed;
       };
       if (place.in_band && chunk != around.end_chunk)
@@ -199,6 +206,7 @@ __device__ void soft_backward_strip(
     }
   }
   sums.finish(strip, extent);
+  if constexpr (kAll) sums.put_numbers(*numbers);
 }
 
 }  // namespace softdtw

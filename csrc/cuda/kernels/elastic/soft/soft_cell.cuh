@@ -55,12 +55,18 @@ struct SoftSaved {
   __device__ __forceinline__ double& border_at(int64_t pair, int group) const { return border[pair * groups + group]; }
 };
 
-// The first strip's row above, in a chunk in which there are columns.
+// The first strip's row above, in a chunk in which there are columns, of measures that may have one.
+template <class Tile, class = void>
+constexpr bool kMayHaveBorder = false;
+template <class Tile>
+constexpr bool kMayHaveBorder<Tile, std::void_t<decltype(std::declval<Tile>().gaps)>> = true;
+
 template <class S, class Tile>
 __device__ __forceinline__ void put_border(
     const Extent& extent, const Place<S>& place, const Recurrences<S>& recurrences, const Tile& tile,
     SoftBorder<S>& border, ExtendedTop<S>& top) {
-  border.put(extent, place, recurrences.general.scale, top, [&](int t) { return tile.of_column(t); });
+  if constexpr (kMayHaveBorder<Tile>)
+    border.put(extent, place, recurrences.general.scale, top, [&](int t) { return tile.gaps.of_column(t); });
 }
 
 }  // namespace softdtw

@@ -14,6 +14,7 @@ cudaError_t with_soft_tile(const ElasticProblem<T>& problem, F&& f) {
   if (problem.measure == Measure::kEdit) return f(static_cast<SoftEdit<S>*>(nullptr));
   if (problem.measure == Measure::kTwed) return f(static_cast<SoftTwed<S>*>(nullptr));
   if (problem.measure == Measure::kMsm) return f(static_cast<SoftMsm<S>*>(nullptr));
+  if (problem.measure == Measure::kWeighted) return f(static_cast<SoftWeighted<S>*>(nullptr));
   return f(static_cast<SoftThreshold<S>*>(nullptr));
 }
 
@@ -21,15 +22,7 @@ cudaError_t with_soft_tile(const ElasticProblem<T>& problem, F&& f) {
 
 template <typename T>
 bool has_soft_strips(const ElasticProblem<T>& problem) {
-  const bool is_known = problem.measure == Measure::kEdit || problem.measure == Measure::kEdr ||
-                        problem.measure == Measure::kLcss || problem.measure == Measure::kTwed ||
-                        problem.measure == Measure::kMsm;
-  return is_known && problem.dim == 1 && (problem.cost == Cost::kCityblock || problem.cost == Cost::kEuclidean);
-}
-
-template <typename T>
-bool has_soft_gradient(const ElasticGradient<T>& gradient) {
-  return gradient.parameter == nullptr && gradient.gamma == nullptr;
+  return has_elastic_univariate(problem);
 }
 
 template <typename T>
@@ -49,18 +42,20 @@ template <typename T>
 cudaError_t soft_strips_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
+  const bool has_times = gradient.x_times != nullptr && problem.x_times.data != nullptr;
+  const bool is_all = has_times || gradient.parameter != nullptr || gradient.gamma != nullptr;
   return with_soft_tile(problem, [&](auto* tile) {
     using Tile = std::remove_pointer_t<decltype(tile)>;
+    if (is_all) return launch_soft_backward<Tile, true>(problem, gradient, saved, scratch, stream);
     if constexpr (std::is_same_v<Tile, SoftThreshold<SoftShape<T>>>)
       return elastic_gradient<ElasticShares<T>>(problem, gradient, {nullptr, nullptr, ElasticLayout(problem)}, stream);
     else
-      return launch_soft_backward<Tile>(problem, gradient, saved, scratch, stream);
+      return launch_soft_backward<Tile, false>(problem, gradient, saved, scratch, stream);
   });
 }
 
 #define SOFTDTW_INSTANTIATE(T)                                                                               \
   template bool has_soft_strips<T>(const ElasticProblem<T>&);                                                \
-  template bool has_soft_gradient<T>(const ElasticGradient<T>&);                                             \
   template int64_t soft_strips_bytes<T>(const ElasticProblem<T>&);                                           \
   template cudaError_t soft_strips_forward<T>(const ElasticProblem<T>&, T*, void*, Scratch&, cudaStream_t);  \
   template cudaError_t soft_strips_backward<T>(                                                              \

@@ -12,7 +12,8 @@ using SoftShape = Shape<T, sizeof(T) == 4 ? 4 : 2>;
 template <class Tile, typename T>
 cudaError_t launch_soft_forward(
     const ElasticProblem<T>& problem, T* value, void* memory, Scratch& scratch, cudaStream_t stream);
-template <class Tile, typename T>
+// kAll: with gradients of times, parameters and gamma.
+template <class Tile, bool kAll, typename T>
 cudaError_t launch_soft_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* memory, Scratch& scratch,
     cudaStream_t stream);
@@ -25,5 +26,7 @@ template <class S>
 struct SoftTwed;
 template <class S>
 struct SoftMsm;
+template <class S>
+struct SoftWeighted;
 
 }  // namespace softdtw

@@ -49,10 +49,17 @@ struct ColumnSums {
   }
 };
 
-template <class Tile, class S = typename Tile::S>
+// What a pair has one number of, of one strip: the expected cost of its steps, and d value / d parameter.
+struct SoftNumbers {
+  double cost, parameter;
+};
+
+// kAll: with times, and what a pair has one number of.
+template <class Tile, bool kAll, class S = typename Tile::S>
 struct SoftSums {
   using T = typename S::Scalar;
   static constexpr int kAbove = Tile::kLooksUp ? 1 : 0;
+  static constexpr bool kHasTimes = kAll && Tile::kCountsOnward;
   const ElasticTable<T>& problem;
   const ElasticGradient<T>& gradient;
   const int64_t pair;
@@ -60,10 +67,11 @@ struct SoftSums {
   const Columns columns;
   const T scale;
   ColumnSums<S> of_y, of_y_gaps, of_y_times;
+  double cost = 0, parameter = 0;
+  T of_border = 0;  // what goes along row 0 of a summed border
   T rows[S::kRows + kAbove] = {}, times[S::kRows + kAbove] = {}, masses[S::kRows] = {};
   T column = 0, column_before = 0, column_mass = 0, column_times = 0;  // of the step; of the next one
   ColumnSteps steps;
-  const bool has_times;
 
   __device__ SoftSums(
       const ElasticTable<T>& problem_, const ElasticGradient<T>& gradient_, int64_t pair_, int lane_,
@@ -77,8 +85,7 @@ struct SoftSums {
         scale(scale_),
         of_y(gradient_.y.data == nullptr ? nullptr : gradient_.y.pair(pair_).data - first, T(0)),
         of_y_gaps(line_of(gradient_.y_gaps), scale_),
-        of_y_times(line_of(gradient_.y_times), T(0)),
-        has_times(Tile::kCountsOnward && gradient_.x_times != nullptr && problem_.x_times.data != nullptr) {}
+        of_y_times(problem_.x_times.data == nullptr ? nullptr : line_of(gradient_.y_times), T(0)) {}
 
   __device__ __forceinline__ void begin(int own_column) {
     steps = ColumnSteps();
@@ -94,11 +101,12 @@ struct SoftSums {
     }
     of_y.begin(steps, own_column);
     if constexpr (Tile::kHasGaps) of_y_gaps.begin(steps, own_column);
-    if (has_times) of_y_times.begin(steps, own_column);
+    if constexpr (kHasTimes) of_y_times.begin(steps, own_column);
   }
   // `onward`: the mass of the diagonal step out of the cell, if that is into another row of the lane.
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, const Steps<T>& step_masses, T onward) {
     tile.add_slopes(k, t, step_masses, onward, *this);
+    if constexpr (kAll) tile.add_costs(k, t, step_masses, onward, *this);
     if constexpr (Tile::kHasGaps) {
       masses[k] += step_masses.diagonal;
       column_mass += step_masses.diagonal;
@@ -107,6 +115,12 @@ struct SoftSums {
   // Of the row above the lane.
   __device__ __forceinline__ void above(const Tile& tile, int t, T onward) {
     if constexpr (Tile::kCountsOnward) tile.add_slopes(-1, t, Steps<T>{0, 0, 0}, onward, *this);
+    if constexpr (Tile::kCountsOnward && kAll) tile.add_costs(-1, t, Steps<T>{0, 0, 0}, onward, *this);
+  }
+  // Of row 0 of a summed border, by the first strip's first lane: what comes up into its columns goes on to the left.
+  __device__ __forceinline__ void along_border(const Tile& tile, int j, T handed) {
+    of_border += handed;
+    if (j > 0) add_cost(of_border, tile.gaps.at_column(j));
   }
   __device__ __forceinline__ void step(int own_column, int t) {
     of_y.step(steps, lane, own_column, t, column * scale);
@@ -116,7 +130,7 @@ struct SoftSums {
       of_y_gaps.step(steps, lane, own_column, t, column_mass * -scale);
       column_mass = 0;
     }
-    if (has_times) {
+    if constexpr (kHasTimes) {
       of_y_times.step(steps, lane, own_column, t, column_times * scale);
       column_times = 0;
     }
@@ -125,6 +139,10 @@ struct SoftSums {
   __device__ __forceinline__ void add_difference(int k, T slope) {
     rows[k + kAbove] += slope;
     column -= slope;
+  }
+  // Of add_costs(). What is not on any path may cost infinity.
+  __device__ __forceinline__ void add_cost(T mass, T own) {
+    if (mass > T(0)) cost += static_cast<double>(mass) * static_cast<double>(own);
   }
   __device__ __forceinline__ void add_times(int k, T slope) {
     times[k + kAbove] += slope;
@@ -150,7 +168,9 @@ struct SoftSums {
   __device__ __forceinline__ void finish(const Strip<S>& strip, const Extent& extent) {
     const int row = strip.first_row + lane * S::kRows;
     if (gradient.x.data != nullptr) put_rows(rows, gradient.x.pair(pair).data, row, extent.n);
-    if (has_times) put_rows(times, gradient.x_times + pair * problem.n, row, extent.n);
+    if constexpr (kHasTimes)
+      if (gradient.x_times != nullptr && problem.x_times.data != nullptr)
+        put_rows(times, gradient.x_times + pair * problem.n, row, extent.n);
     if constexpr (Tile::kHasGaps)
       if (gradient.x_gaps != nullptr) {
         T* const line = gradient.x_gaps + pair * problem.n + row;
@@ -160,12 +180,21 @@ struct SoftSums {
       }
   }
 
+  // The strip's part, by the whole warp.
+  __device__ __forceinline__ void put_numbers(SoftNumbers& numbers) {
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      cost += __shfl_xor_sync(kAllLanes, cost, distance);
+      parameter += __shfl_xor_sync(kAllLanes, parameter, distance);
+    }
+    if (lane == 0) numbers = {cost, parameter};
+  }
+
  private:
   template <class F>
   __device__ __forceinline__ void for_each_sum(F&& f) {
     f(of_y);
     if constexpr (Tile::kHasGaps) f(of_y_gaps);
-    if (has_times) f(of_y_times);
+    if constexpr (kHasTimes) f(of_y_times);
   }
   __device__ __forceinline__ T* line_of(T* of_pairs) const {
     return of_pairs == nullptr ? nullptr : of_pairs + pair * problem.m - first;

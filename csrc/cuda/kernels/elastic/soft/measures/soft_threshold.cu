@@ -4,6 +4,8 @@
 namespace softdtw {
 
 SOFTDTW_INSTANTIATE_SOFT_FORWARD(SoftThreshold, float)
+SOFTDTW_INSTANTIATE_SOFT_BACKWARD(SoftThreshold, true, float)
 SOFTDTW_INSTANTIATE_SOFT_FORWARD(SoftThreshold, double)
+SOFTDTW_INSTANTIATE_SOFT_BACKWARD(SoftThreshold, true, double)
 
 }  // namespace softdtw

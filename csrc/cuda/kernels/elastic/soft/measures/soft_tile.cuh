@@ -5,8 +5,9 @@
 // its rows in turn. Costs come split: added to m, multiplied with s. Where steps up cost the same in a whole row, and those to the left in
 // a column, they are split once.
 //
-// For gradients a tile has kLooksUp, whether costs depend on the row above; kCountsOnward, whether the diagonal step out of a cell costs what
-// the cell's own vectors say, too; kHasGaps, whether the caller gives gap costs; and add_slopes() (soft_sums.cuh).
+// For gradients (soft_sums.cuh) a tile has kLooksUp, whether costs depend on the row above; kCountsOnward, whether the diagonal step out of a
+// cell costs what the cell's own vectors say, too; kHasGaps, whether the caller gives gap costs; and what masses of steps, D, U and L, say of
+// series, add_slopes(), and of the expected cost and the parameter, add_costs().
 #pragma once
 
 #include "cuda/kernels/elastic/elastic_table.cuh"
@@ -112,7 +113,6 @@ template <class S>
 struct SoftGaps {
   using T = typename S::Scalar;
   using Plain = typename Recurrences<S>::Plain;
-  static constexpr bool kAreGiven = true;
   const ElasticTable<T>& problem;
   const ElasticPlace at;
   const int64_t pair;
@@ -150,13 +150,21 @@ struct SoftGaps {
   __device__ __forceinline__ typename R::Cell split_column(int t, decltype(R::scale) scale) const {
     return R::split(columns[t], scale);
   }
+  // Of any column of the table.
+  __device__ __forceinline__ T at_column(int column) const {
+    return problem.y_gaps.of(problem.y.of(pair)).at(at.column(column));
+  }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, Sums& sums) const {
+    sums.add_cost(masses.up, of_row(k));
+    sums.add_cost(masses.left, columns[t]);
+  }
 };
 
 // All gaps cost 1.
 template <class S>
 struct SoftUnitGaps {
   using T = typename S::Scalar;
-  static constexpr bool kAreGiven = false;
   const Entry<T> all;
   static constexpr T reach = 1;
 
@@ -171,6 +179,12 @@ struct SoftUnitGaps {
   template <class R>
   __device__ __forceinline__ typename R::Cell split_column(int, decltype(R::scale)) const {
     return {all.m, all.s};
+  }
+  __device__ __forceinline__ T at_column(int) const { return 1; }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int, int, const Steps<T>& masses, Sums& sums) const {
+    sums.add_cost(masses.up, T(1));
+    sums.add_cost(masses.left, T(1));
   }
 };
 
@@ -233,8 +247,6 @@ struct SoftEdit {
     gaps.use(place);
     reach = greater(series.widest(), gaps.reach);
   }
-  __device__ __forceinline__ T of_column(int t) const { return gaps.of_column(t); }
-
   template <class R>
   struct Cells {
     using V = decltype(R::scale);
@@ -256,6 +268,11 @@ struct SoftEdit {
   template <class Sums>
   __device__ __forceinline__ void add_slopes(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
     sums.add_difference(k, with_sign_of(series.template difference<T>(k, t), masses.diagonal));
+  }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
+    sums.add_cost(masses.diagonal, DeviceMath<T>::abs(series.template difference<T>(k, t)));
+    gaps.add_costs(k, t, masses, sums);
   }
 };
 
@@ -284,7 +301,10 @@ struct SoftThreshold {
     const T widest = series.widest();
     reach = T(2) + (widest - widest);  // NaN where a distance may be infinite
   }
-  __device__ __forceinline__ T of_column(int) const { return 1; }
+  __device__ __forceinline__ bool is_match(int k, int t) const {
+    const T distance = DeviceMath<T>::abs(series.template difference<T>(k, t));
+    return is_lcss ? distance <= epsilon : distance < epsilon;
+  }
 
   template <class R>
   struct Cells {
@@ -292,8 +312,8 @@ struct SoftThreshold {
 
     __device__ __forceinline__ void enter(int) {}
     __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int t) {
-      const T distance = DeviceMath<T>::abs(tile.series.template difference<T>(k, t));
-      const bool match = tile.is_lcss ? distance <= tile.epsilon : distance < tile.epsilon;
+      const bool match = tile.is_match(k, t);
+      const T distance = tile.series.template difference<T>(k, t);
       typename R::Cell diagonal = {match ? T(0) : tile.apart.m, match ? T(1) : tile.apart.s};
       if constexpr (R::kIsGeneral) diagonal.s += distance - distance;
       return {diagonal, tile.gaps.template split_row<R>(k, 0), tile.gaps.template split_column<R>(t, 0)};
@@ -302,6 +322,14 @@ struct SoftThreshold {
   template <class R>
   __device__ __forceinline__ Cells<R> cells(const Place<S>&, decltype(R::scale)) const {
     return {*this};
+  }
+
+  template <class Sums>
+  __device__ __forceinline__ void add_slopes(int, int, const Steps<T>&, T, Sums&) const {}
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
+    sums.add_cost(masses.diagonal, is_match(k, t) ? T(0) : is_lcss ? T(2) : T(1));
+    gaps.add_costs(k, t, masses, sums);
   }
 };
 
@@ -349,7 +377,6 @@ struct SoftTwed {
     const T widest = DeviceMath<T>::fma(of_rows.apart(of_columns), DeviceMath<T>::abs(unit), series.widest());
     reach = greater(widest + widest, gaps.reach);
   }
-  __device__ __forceinline__ T of_column(int t) const { return gaps.of_column(t); }
   template <typename V>
   __device__ __forceinline__ V between_times(int k, int t) const {
     return static_cast<V>(x_times[k + 1]) - static_cast<V>(y_times[t + 1]);
@@ -395,7 +422,12 @@ struct SoftTwed {
   __device__ __forceinline__ void add_slopes(int k, int t, const Steps<T>& masses, T onward, Sums& sums) const {
     const T mass = masses.diagonal + onward;
     sums.add_difference(k, with_sign_of(series.template difference<T>(k, t), mass));
-    if (sums.has_times) sums.add_times(k, with_sign_of(between_times<T>(k, t), mass));
+    if constexpr (Sums::kHasTimes) sums.add_times(k, with_sign_of(between_times<T>(k, t), mass));
+  }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T onward, Sums& sums) const {
+    sums.add_cost(masses.diagonal + onward, match<T>(k, t));
+    if (k >= 0) gaps.add_costs(k, t, masses, sums);
   }
 };
 
@@ -417,7 +449,13 @@ struct SoftMsm {
     series.use();
     reach = series.widest() + DeviceMath<T>::abs(parameter);  // gap(v; a, b) is at most |v - b|
   }
-  __device__ __forceinline__ T of_column(int) const { return 0; }
+  template <typename V>
+  __device__ __forceinline__ Steps<V> costs(int k, int t) const {
+    const V apart = series.template difference<V>(k, t), c = static_cast<V>(parameter);
+    const V above = static_cast<V>(series.row(k - 1)) - static_cast<V>(series.row(k));
+    const V before = static_cast<V>(series.column(t - 1)) - static_cast<V>(series.column(t));
+    return {DeviceMath<V>::abs(apart), c + gap(above, -apart), c + gap(before, apart)};
+  }
 
   template <class R>
   struct Cells {
@@ -427,21 +465,8 @@ struct SoftMsm {
 
     __device__ __forceinline__ void enter(int) {}
     __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int t) {
-      const auto& series = tile.series;
-      const V apart = series.template difference<V>(k, t);
-      const V above = static_cast<V>(series.row(k - 1)) - static_cast<V>(series.row(k));
-      const V before = static_cast<V>(series.column(t - 1)) - static_cast<V>(series.column(t));
-      const V c = static_cast<V>(tile.parameter);
-      return {
-          R::split(DeviceMath<V>::abs(apart), scale), R::split(c + gap(above, -apart), scale),
-          R::split(c + gap(before, apart), scale)};
-    }
-
-   private:
-    // Msm::gap() of the ends less v.
-    __device__ __forceinline__ static V gap(V p, V q) {
-      using Math = DeviceMath<V>;
-      return Math::max(Math::max(Math::min(p, q), -Math::max(p, q)), V(0));
+      const Steps<V> costs = tile.template costs<V>(k, t);
+      return {R::split(costs.diagonal, scale), R::split(costs.up, scale), R::split(costs.left, scale)};
     }
   };
   template <class R>
@@ -461,6 +486,97 @@ struct SoftMsm {
     sums.rows[k + 1] = DeviceMath<T>::fma(masses.left, of_left.b, sums.rows[k + 1]);
     sums.column = DeviceMath<T>::fma(masses.left, of_left.v, sums.column);
     sums.column_before = DeviceMath<T>::fma(masses.left, of_left.a, sums.column_before);
+  }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
+    const Steps<T> own = costs<T>(k, t);
+    sums.add_cost(masses.diagonal, own.diagonal);
+    sums.add_cost(masses.up, own.up);
+    sums.add_cost(masses.left, own.left);
+    sums.parameter += static_cast<double>(masses.up) + static_cast<double>(masses.left);
+  }
+
+ private:
+  // Msm::gap() of the ends less v.
+  template <typename V>
+  __device__ __forceinline__ static V gap(V p, V q) {
+    using Math = DeviceMath<V>;
+    return Math::max(Math::max(Math::min(p, q), -Math::max(p, q)), V(0));
+  }
+};
+
+// Weighted: one cost for all steps, and a weight for each diagonal that a tile meets.
+template <class S_>
+struct SoftWeighted {
+  using S = S_;
+  using T = typename S::Scalar;
+  using Type = Weighted<T>;
+  static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = false;
+  static constexpr int kDiagonals = S::kRows + S::kSteps - 1;
+  SoftSeries<S, 0> series;
+  const double parameter;
+  const int64_t longest;
+  int first = 0;  // row less column of the lowest diagonal
+  T weights[kDiagonals], reach = 0;
+
+  __device__ SoftWeighted(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row, T)
+      : series(problem, at, pair, row),
+        parameter(problem.parameter_of(pair)),
+        longest(max(at.last_row, at.last_column) + 1) {}
+  __device__ __forceinline__ void fetch(const Place<S>& place) { series.fetch(place); }
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    series.use();
+    first = place.row - place.column - (S::kSteps - 1);
+#pragma unroll
+    for (int i = 0; i < kDiagonals; ++i) weights[i] = weight(first + i);
+    const T widest = series.widest();
+    reach = widest * widest + (weights[0] - weights[0]);
+  }
+  __device__ __forceinline__ T weight_of(int k, int t) const { return weights[k - t + S::kSteps - 1]; }
+
+  template <class R>
+  struct Cells {
+    using V = decltype(R::scale);
+    const SoftWeighted& tile;
+    const V scale;
+
+    __device__ __forceinline__ void enter(int) {}
+    __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int t) {
+      const V apart = tile.series.template difference<V>(k, t);
+      const typename R::Cell cost = R::split(static_cast<V>(tile.weight_of(k, t)) * (apart * apart), scale);
+      return {cost, cost, cost};
+    }
+  };
+  template <class R>
+  __device__ __forceinline__ Cells<R> cells(const Place<S>&, decltype(R::scale) scale) const {
+    return {*this, scale};
+  }
+
+  template <class Sums>
+  __device__ __forceinline__ void add_slopes(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
+    sums.add_difference(k, all(masses) * (2 * weight_of(k, t) * series.template difference<T>(k, t)));
+  }
+  template <class Sums>
+  __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
+    const T apart = series.template difference<T>(k, t), own = apart * apart, mass = all(masses);
+    sums.add_cost(mass, weight_of(k, t) * own);
+    sums.parameter += static_cast<double>(mass) * static_cast<double>(own) *
+                      Type::slope(first + S::kSteps - 1 + k - t, parameter, longest);
+  }
+
+ private:
+  __device__ __forceinline__ static T all(const Steps<T>& masses) { return masses.diagonal + masses.up + masses.left; }
+  // In float32 the exponential's argument alone is float64, of which a fraction is left.
+  __device__ __forceinline__ T weight(int k) const {
+    if constexpr (sizeof(T) == 8) {
+      return Type::weight(k, parameter, longest);
+    } else {
+      constexpr double kLog2OfE = 1.44269504088896340736;
+      const double exponent = -parameter * kLog2OfE * (static_cast<double>(k < 0 ? -k : k) - static_cast<double>(longest) / 2);
+      const double whole = DeviceMath<double>::round(exponent);
+      const T fraction = DeviceMath<T>::exp2(static_cast<T>(exponent - whole));
+      return T(1) / DeviceMath<T>::fma(fraction, DeviceMath<T>::exp2(static_cast<T>(whole)), T(1));
+    }
   }
 };
 
