@@ -58,10 +58,10 @@ struct ElasticCudaBackend {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     ScratchTensor scratch(like);
     const cudaStream_t stream = current_stream(like);
-    const cudaError_t error =
-        problem.is_hard()      ? elastic_path_backward(problem, gradient, static_cast<const Span*>(saved), stream)
-        : plan.has_soft_strips ? soft_strips_backward(problem, gradient, saved, scratch, stream)
-                               : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
+    const cudaError_t error = problem.is_hard()
+                                  ? elastic_path_backward(problem, gradient, static_cast<const Span*>(saved), stream)
+                              : plan.has_soft_strips ? soft_strips_backward(problem, gradient, saved, scratch, stream)
+                                                     : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
     check(error, "elastic", "backward");
   }
 };

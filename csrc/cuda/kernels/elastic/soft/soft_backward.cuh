@@ -9,16 +9,16 @@
 namespace softdtw {
 
 // (12) over a chunk, from right to left. As sweep_extended_reversed(), but `cell(k, t, masses, onward)` sees D, U and L of every cell, and D of
-// the cell to its lower right, where that is in a row of the lane; `above(t, onward)` the same of the row above the lane.
+// the cell to its lower right, where that is in a row of the lane; `above(t, onward)` the same of the row above the lane. kGeneral: in a loop.
 template <bool kGeneral, class S, class Shares, class Cell, class Above, class Column>
 __device__ __forceinline__ void sweep_steps_reversed(
     Shares&& shares, const Extent& extent, const Place<S>& place, int lane, int end_row, int end_step,
     const typename S::Scalar (&below)[S::kSteps], ExtendedFlow<S>& flow, Cell&& cell, Above&& above, Column&& column) {
   using T = typename S::Scalar;
-#pragma unroll
+#pragma unroll(kGeneral ? 1 : S::kSteps)
   for (int t = S::kSteps - 1; t >= 0; --t) {
     const T from_lane_below = __shfl_down_sync(kAllLanes, flow.handed, 1);
-    T handed = lane == kWarp - 1 ? (t + 1 < S::kSteps ? below[(t + 1) % S::kSteps] : flow.below_next) : from_lane_below;
+    T handed = lane == kWarp - 1 ? (t + 1 < S::kSteps ? pick(below, t + 1) : flow.below_next) : from_lane_below;
     T onward = 0;
 #pragma unroll
     for (int k = S::kRows - 1; k >= 0; --k) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void sweep_steps_reversed(
   flow.below_next = below[0];
 }
 
-// numbers: null, or where the strip's part of them goes.
+// kAll (soft_sums.cuh) is rare, and has no unrolled way back. numbers: null, or where the strip's part of them goes.
 template <class Tile, bool kAll, class S = typename Tile::S>
 __device__ void soft_backward_strip(
     const ElasticTable<typename S::Scalar>& problem, const ElasticGradient<typename S::Scalar>& gradient,
@@ -60,8 +60,7 @@ __device__ void soft_backward_strip(
   const Own recurrences(problem, job.pair);
   const ExtendedStage<S> kept(threadIdx.y, lane);
   const T scale = gradient.arriving(job.pair);
-  Tile tile(
-      problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
+  Tile tile(problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
   SoftSums<Tile, kAll> sums(problem, gradient, job.pair, lane, columns_of(around, extent), scale);
   ExtendedFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
@@ -143,26 +142,26 @@ __device__ void soft_backward_strip(
       const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band, state);
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
-      const bool is_done = plain && sweep_plain<false>(width, state, [&](auto& entries) {
-                             using R = typename Own::Plain;
-                             auto cells = tile.template cells<R>(place, recurrences.plain.scale);
-                             sweep_extended<false>(
-                                 extent, place, lane, top, shift, entries,
-                                 [&](int k, int t, auto diag, auto up, auto left) {
-                                   if (k == 0) cells.enter(t);
-                                   return SoftCell<R>::of(
-                                       recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
-                                 },
-                                 nothing);
-                           });
+      const bool is_done =
+          plain && sweep_plain<false>(width, state, [&](auto& entries) {
+            using R = typename Own::Plain;
+            auto cells = tile.template cells<R>(place, recurrences.plain.scale);
+            sweep_extended<false>(
+                extent, place, lane, top, shift, entries,
+                [&](int k, int t, auto diag, auto up, auto left) {
+                  if (k == 0) cells.enter(t);
+                  return SoftCell<R>::of(recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
+                },
+                nothing);
+          });
       if (!is_done) {
         using R = typename Own::General;
         auto cells = tile.template cells<R>(place, recurrences.general.scale);
-        const auto visit = [&](const R& recurrence, int k, int t, auto diag, auto up, auto left) {
+        const auto visit = [&](int k, int t, auto diag, auto up, auto left) {
           if (k == 0) cells.enter(t);
-          return SoftCell<R>::of(recurrence, diag, up, left, cells.steps(k, t), shares(k, t));
+          return SoftCell<R>::of(recurrences.general, diag, up, left, cells.steps(k, t), shares(k, t));
         };
-        sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, nothing);
+        sweep_steps_general(extent, place, lane, top, of_lane_above, state, visit, nothing);
       }
     }
 
@@ -194,7 +193,7 @@ __device__ void soft_backward_strip(
           if (has_border && lane == 0) sums.along_border(tile, place.column + t, handed);
         if (leaves) out[t] = handed;
       };
-      if (place.in_band && chunk != around.end_chunk)
+      if (!kAll && place.in_band && chunk != around.end_chunk)
         sweep_steps_reversed<false>(shares, extent, place, lane, -1, -1, below, flow, cell, above, column);
       else
         sweep_steps_reversed<true>(

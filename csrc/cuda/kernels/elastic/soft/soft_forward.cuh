@@ -27,8 +27,7 @@ __device__ void soft_forward_strip(
   Width<S> width;
   T of_lane_above = 0;
   SoftBorder<S> border;
-  Tile tile(
-      problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
+  Tile tile(problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
   tile.fetch(Place<S>(strip, extent, 0, lane));
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
@@ -78,7 +77,7 @@ __device__ void soft_forward_strip(
     if (!is_done) {
       using R = typename Own::General;
       auto cells = tile.template cells<R>(place, recurrences.general.scale);
-      const auto visit = [&](const R&, int k, int t, auto diag, auto up, auto left) {
+      const auto visit = [&](int k, int t, auto diag, auto up, auto left) {
         if (k == 0) cells.enter(t);
         const auto cell = SoftCell<R>::of(diag, up, left, cells.steps(k, t));
         if (ends && k == end_row && t == end_step) {
@@ -87,7 +86,7 @@ __device__ void soft_forward_strip(
         }
         return cell;
       };
-      sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
+      sweep_steps_general(extent, place, lane, top, of_lane_above, state, visit, column);
     }
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
-#include "cuda/kernels/elastic/elastic_gradient.cuh"
 #include "cuda/select/hard.h"
 #include "cuda/strips/tickets.cuh"
 #include "soft_backward.cuh"
@@ -67,8 +66,7 @@ template <class Tile, bool kAll, class S = typename Tile::S>
 __global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) == 4 && !kAll ? 3 : 2) soft_backward(
     const __grid_constant__ ElasticTable<typename S::Scalar> problem,
     const __grid_constant__ ElasticGradient<typename S::Scalar> gradient, const __grid_constant__ SoftSaved<S> saved,
-    const __grid_constant__ Flows<S> flows, SoftNumbers* numbers, const __grid_constant__ Tickets tickets,
-    int64_t groups) {
+    const __grid_constant__ Flows<S> flows, SoftNumbers* numbers, const __grid_constant__ Tickets tickets, int64_t groups) {
   Extent extent{};
   const auto strips_of_pair = [&](int64_t pair) {
     extent = problem.extent(pair);
@@ -82,30 +80,6 @@ __global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) 
     soft_backward_strip<Tile, kAll>(
         problem, gradient, extent, job, saved, flows, kAll ? numbers + job.pair * flows.strips + job.strip : nullptr);
   });
-}
-
-// What a pair has one number of, from its strips: a thread for each pair.
-template <class S>
-__global__ void __launch_bounds__(kElasticThreads) soft_numbers(
-    const __grid_constant__ ElasticTable<typename S::Scalar> problem,
-    const __grid_constant__ ElasticGradient<typename S::Scalar> gradient, const SoftNumbers* numbers, int64_t strips) {
-  using T = typename S::Scalar;
-  const int64_t pair = static_cast<int64_t>(blockIdx.x) * kElasticThreads + threadIdx.x;
-  if (pair >= problem.batch) return;
-  const Extent extent = problem.extent(pair);
-  T of_parameter = gradient.without_value(pair), of_gamma = of_parameter;
-  if (has_gradient(gradient, extent, pair)) {
-    SoftNumbers sum = {0, 0};
-    for (int strip = 0; strip < strips_of<S>(extent); ++strip) {
-      sum.cost += numbers[pair * strips + strip].cost;
-      sum.parameter += numbers[pair * strips + strip].parameter;
-    }
-    const double arriving = gradient.arriving(pair), value = gradient.value[pair];
-    of_parameter = static_cast<T>(sum.parameter * arriving);
-    of_gamma = static_cast<T>((value - sum.cost) / problem.gamma_of(pair) * arriving);
-  }
-  if (gradient.parameter != nullptr) gradient.parameter[pair] = of_parameter;
-  if (gradient.gamma != nullptr) gradient.gamma[pair] = of_gamma;
 }
 
 template <class Kernel, class... Arguments>
@@ -130,7 +104,8 @@ cudaError_t launch_soft_forward(
   const SoftBlocks blocks = soft_blocks(table.batch, sizes.strips, current_device());
   const SoftSaved<S> saved(memory, table);
   const auto parts = scratch.parts(
-      Tickets::bytes(table.batch, blocks.groups), memory != nullptr ? 0 : Edges<S>::bytes_of_rows(table.batch, sizes.groups));
+      Tickets::bytes(table.batch, blocks.groups),
+      memory != nullptr ? 0 : Edges<S>::bytes_of_rows(table.batch, sizes.groups));
   const Edges<S> edges = memory != nullptr ? saved.strips.edges : Edges<S>::rows(parts[1], sizes.groups);
   return launch_soft(soft_forward<Tile>, blocks, table.batch, 0, parts[0], stream, table, value, saved, edges);
 }
@@ -150,17 +125,14 @@ cudaError_t launch_soft_backward(
   const cudaError_t error = launch_soft(
       soft_backward<Tile, kAll>, blocks, table.batch, ExtendedStage<S>::kBytes, parts[0], stream, table, gradient,
       SoftSaved<S>(const_cast<void*>(memory), table), Flows<S>(parts[1], table.batch, sizes), numbers);
-  if (error != cudaSuccess || !kAll) return error;
-  return launch_kernel(
-      soft_numbers<S>, ceil_div(table.batch, kElasticThreads), kElasticThreads, 0, stream, table, gradient, numbers,
-      sizes.strips);
+  return error != cudaSuccess || !kAll ? error : launch_soft_numbers(problem, gradient, numbers, stream);
 }
 
 }  // namespace softdtw
 
-#define SOFTDTW_INSTANTIATE_SOFT_FORWARD(Tile, T)               \
+#define SOFTDTW_INSTANTIATE_SOFT_FORWARD(Tile, T)                  \
   template cudaError_t launch_soft_forward<Tile<SoftShape<T>>, T>( \
       const ElasticProblem<T>&, T*, void*, Scratch&, cudaStream_t);
-#define SOFTDTW_INSTANTIATE_SOFT_BACKWARD(Tile, kAll, T)               \
+#define SOFTDTW_INSTANTIATE_SOFT_BACKWARD(Tile, kAll, T)                  \
   template cudaError_t launch_soft_backward<Tile<SoftShape<T>>, kAll, T>( \
       const ElasticProblem<T>&, const ElasticGradient<T>&, const void*, Scratch&, cudaStream_t);

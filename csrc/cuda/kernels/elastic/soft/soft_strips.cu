@@ -1,6 +1,7 @@
 // Soft elastic measures of one dimension by strips: which measure is whose, and what has no kernel of its own.
 #include "soft_strips.h"
 
+#include "cuda/gradients/series_gradient.cuh"
 #include "cuda/kernels/elastic/elastic_gradient.cuh"
 #include "soft_cell.cuh"
 
@@ -18,7 +19,38 @@ cudaError_t with_soft_tile(const ElasticProblem<T>& problem, F&& f) {
   return f(static_cast<SoftThreshold<S>*>(nullptr));
 }
 
+// What a pair has one number of, from its strips: a thread for each pair.
+template <typename T>
+__global__ void __launch_bounds__(kElasticThreads) soft_numbers(
+    const __grid_constant__ ElasticProblem<T> problem, const __grid_constant__ ElasticGradient<T> gradient,
+    const SoftNumbers* numbers, int64_t strips) {
+  const int64_t pair = static_cast<int64_t>(blockIdx.x) * kElasticThreads + threadIdx.x;
+  if (pair >= problem.batch) return;
+  const Extent extent = problem.extent(pair);
+  T of_parameter = gradient.without_value(pair), of_gamma = of_parameter;
+  if (has_gradient(gradient, extent, pair)) {
+    SoftNumbers sum = {0, 0};
+    for (int strip = 0; strip < strips_of<SoftShape<T>>(extent); ++strip) {
+      sum.cost += numbers[pair * strips + strip].cost;
+      sum.parameter += numbers[pair * strips + strip].parameter;
+    }
+    const double arriving = gradient.arriving(pair), value = gradient.value[pair];
+    of_parameter = static_cast<T>(sum.parameter * arriving);
+    of_gamma = static_cast<T>((value - sum.cost) / problem.gamma_of(pair) * arriving);
+  }
+  if (gradient.parameter != nullptr) gradient.parameter[pair] = of_parameter;
+  if (gradient.gamma != nullptr) gradient.gamma[pair] = of_gamma;
+}
+
 }  // namespace
+
+template <typename T>
+cudaError_t launch_soft_numbers(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const SoftNumbers* numbers, cudaStream_t stream) {
+  const int64_t blocks = (problem.batch + kElasticThreads - 1) / kElasticThreads;
+  return launch_kernel(
+      soft_numbers<T>, blocks, kElasticThreads, 0, stream, problem, gradient, numbers, Sizes<SoftShape<T>>(problem).strips);
+}
 
 template <typename T>
 bool has_soft_strips(const ElasticProblem<T>& problem) {
@@ -54,11 +86,13 @@ cudaError_t soft_strips_backward(
   });
 }
 
-#define SOFTDTW_INSTANTIATE(T)                                                                               \
-  template bool has_soft_strips<T>(const ElasticProblem<T>&);                                                \
-  template int64_t soft_strips_bytes<T>(const ElasticProblem<T>&);                                           \
-  template cudaError_t soft_strips_forward<T>(const ElasticProblem<T>&, T*, void*, Scratch&, cudaStream_t);  \
-  template cudaError_t soft_strips_backward<T>(                                                              \
+#define SOFTDTW_INSTANTIATE(T)                                                                              \
+  template cudaError_t launch_soft_numbers<T>(                                                              \
+      const ElasticProblem<T>&, const ElasticGradient<T>&, const SoftNumbers*, cudaStream_t);               \
+  template bool has_soft_strips<T>(const ElasticProblem<T>&);                                               \
+  template int64_t soft_strips_bytes<T>(const ElasticProblem<T>&);                                          \
+  template cudaError_t soft_strips_forward<T>(const ElasticProblem<T>&, T*, void*, Scratch&, cudaStream_t); \
+  template cudaError_t soft_strips_backward<T>(                                                             \
       const ElasticProblem<T>&, const ElasticGradient<T>&, const void*, Scratch&, cudaStream_t);
 SOFTDTW_INSTANTIATE(float)
 SOFTDTW_INSTANTIATE(double)

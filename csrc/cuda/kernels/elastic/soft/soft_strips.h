@@ -9,6 +9,11 @@ namespace softdtw {
 template <typename T>
 using SoftShape = Shape<T, sizeof(T) == 4 ? 4 : 2>;
 
+// What a pair has one number of, of one strip: the expected cost of its steps, and d value / d parameter.
+struct SoftNumbers {
+  double cost, parameter;
+};
+
 template <class Tile, typename T>
 cudaError_t launch_soft_forward(
     const ElasticProblem<T>& problem, T* value, void* memory, Scratch& scratch, cudaStream_t stream);
@@ -17,6 +22,10 @@ template <class Tile, bool kAll, typename T>
 cudaError_t launch_soft_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* memory, Scratch& scratch,
     cudaStream_t stream);
+// Gradients of parameters and gamma, from what strips have left: soft_strips.cu.
+template <typename T>
+cudaError_t launch_soft_numbers(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const SoftNumbers* numbers, cudaStream_t stream);
 
 template <class S>
 struct SoftEdit;

@@ -7,6 +7,7 @@
 
 #include "cuda/gradients/strip_gradient.cuh"
 #include "measures/soft_tile.cuh"
+#include "soft_strips.h"
 
 namespace softdtw {
 
@@ -35,7 +36,7 @@ struct ColumnSums {
   }
   __device__ __forceinline__ void step(const ColumnSteps& steps, int lane, int column, int t, T sum) {
     const T from_lane_below = __shfl_down_sync(kAllLanes, carry, 1);
-    carry = sum + (lane == kWarp - 1 ? from_below[t] : from_lane_below);
+    carry = sum + (lane == kWarp - 1 ? pick(from_below, t) : from_lane_below);
     if (line != nullptr && steps.leaves(t)) line[column + t] = carry;
   }
   __device__ __forceinline__ void put_away(bool is_there, int j) {
@@ -47,11 +48,6 @@ struct ColumnSums {
   __device__ __forceinline__ void leave_out(bool is_new, int j) {
     if (line != nullptr && is_new) line[j] = initial;
   }
-};
-
-// What a pair has one number of, of one strip: the expected cost of its steps, and d value / d parameter.
-struct SoftNumbers {
-  double cost, parameter;
 };
 
 // kAll: with times, and what a pair has one number of.
@@ -140,9 +136,9 @@ struct SoftSums {
     rows[k + kAbove] += slope;
     column -= slope;
   }
-  // Of add_costs(). What is not on any path may cost infinity.
-  __device__ __forceinline__ void add_cost(T mass, T own) {
-    if (mass > T(0)) cost += static_cast<double>(mass) * static_cast<double>(own);
+  // Of add_costs(), in float64, for the value less this is divided by gamma. What is not on any path may cost infinity.
+  __device__ __forceinline__ void add_cost(T mass, double own) {
+    if (mass > T(0)) cost += static_cast<double>(mass) * own;
   }
   __device__ __forceinline__ void add_times(int k, T slope) {
     times[k + kAbove] += slope;

@@ -100,7 +100,7 @@ struct SoftSeries {
   }
   // Rows from -kAbove, columns from -1.
   __device__ __forceinline__ T row(int k) const { return x[k + kAbove]; }
-  __device__ __forceinline__ T column(int t) const { return t < 0 ? y_before : y[t < 0 ? 0 : t]; }
+  __device__ __forceinline__ T column(int t) const { return t < 0 ? y_before : pick(y, t); }
   template <typename V>
   __device__ __forceinline__ V difference(int k, int t) const {
     return static_cast<V>(row(k)) - static_cast<V>(column(t));
@@ -135,10 +135,8 @@ struct SoftGaps {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) reach = greater(reach, DeviceMath<T>::abs(columns[t]));
   }
-  __device__ __forceinline__ T of_row(int k) const {
-    return problem.x_gaps.of(problem.x.of(pair)).at(at.row(row + k));
-  }
-  __device__ __forceinline__ T of_column(int t) const { return columns[t]; }
+  __device__ __forceinline__ T of_row(int k) const { return problem.x_gaps.of(problem.x.of(pair)).at(at.row(row + k)); }
+  __device__ __forceinline__ T of_column(int t) const { return pick(columns, t); }
   template <class R>
   __device__ __forceinline__ typename R::Cell split_row(int k, decltype(R::scale) scale) const {
     if constexpr (R::kIsGeneral)
@@ -148,7 +146,7 @@ struct SoftGaps {
   }
   template <class R>
   __device__ __forceinline__ typename R::Cell split_column(int t, decltype(R::scale) scale) const {
-    return R::split(columns[t], scale);
+    return R::split(of_column(t), scale);
   }
   // Of any column of the table.
   __device__ __forceinline__ T at_column(int column) const {
@@ -157,7 +155,7 @@ struct SoftGaps {
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, Sums& sums) const {
     sums.add_cost(masses.up, of_row(k));
-    sums.add_cost(masses.left, columns[t]);
+    sums.add_cost(masses.left, of_column(t));
   }
 };
 
@@ -271,7 +269,7 @@ struct SoftEdit {
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    sums.add_cost(masses.diagonal, DeviceMath<T>::abs(series.template difference<T>(k, t)));
+    sums.add_cost(masses.diagonal, DeviceMath<double>::abs(series.template difference<double>(k, t)));
     gaps.add_costs(k, t, masses, sums);
   }
 };
@@ -379,7 +377,7 @@ struct SoftTwed {
   }
   template <typename V>
   __device__ __forceinline__ V between_times(int k, int t) const {
-    return static_cast<V>(x_times[k + 1]) - static_cast<V>(y_times[t + 1]);
+    return static_cast<V>(x_times[k + 1]) - static_cast<V>(pick(y_times, t + 1));
   }
   template <typename V>
   __device__ __forceinline__ V match(int k, int t) const {
@@ -426,7 +424,7 @@ struct SoftTwed {
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T onward, Sums& sums) const {
-    sums.add_cost(masses.diagonal + onward, match<T>(k, t));
+    sums.add_cost(masses.diagonal + onward, match<double>(k, t));
     if (k >= 0) gaps.add_costs(k, t, masses, sums);
   }
 };
@@ -489,7 +487,7 @@ struct SoftMsm {
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    const Steps<T> own = costs<T>(k, t);
+    const Steps<double> own = costs<double>(k, t);
     sums.add_cost(masses.diagonal, own.diagonal);
     sums.add_cost(masses.up, own.up);
     sums.add_cost(masses.left, own.left);
@@ -532,7 +530,7 @@ struct SoftWeighted {
     const T widest = series.widest();
     reach = widest * widest + (weights[0] - weights[0]);
   }
-  __device__ __forceinline__ T weight_of(int k, int t) const { return weights[k - t + S::kSteps - 1]; }
+  __device__ __forceinline__ T weight_of(int k, int t) const { return pick(weights, k - t + S::kSteps - 1); }
 
   template <class R>
   struct Cells {
@@ -558,10 +556,10 @@ struct SoftWeighted {
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    const T apart = series.template difference<T>(k, t), own = apart * apart, mass = all(masses);
-    sums.add_cost(mass, weight_of(k, t) * own);
-    sums.parameter += static_cast<double>(mass) * static_cast<double>(own) *
-                      Type::slope(first + S::kSteps - 1 + k - t, parameter, longest);
+    const double apart = series.template difference<double>(k, t), own = apart * apart;
+    const T mass = all(masses);
+    sums.add_cost(mass, static_cast<double>(weight_of(k, t)) * own);
+    sums.parameter += static_cast<double>(mass) * own * Type::slope(first + S::kSteps - 1 + k - t, parameter, longest);
   }
 
  private:
@@ -572,7 +570,8 @@ struct SoftWeighted {
       return Type::weight(k, parameter, longest);
     } else {
       constexpr double kLog2OfE = 1.44269504088896340736;
-      const double exponent = -parameter * kLog2OfE * (static_cast<double>(k < 0 ? -k : k) - static_cast<double>(longest) / 2);
+      const double exponent =
+          -parameter * kLog2OfE * (static_cast<double>(k < 0 ? -k : k) - static_cast<double>(longest) / 2);
       const double whole = DeviceMath<double>::round(exponent);
       const T fraction = DeviceMath<T>::exp2(static_cast<T>(exponent - whole));
       return T(1) / DeviceMath<T>::fma(fraction, DeviceMath<T>::exp2(static_cast<T>(whole)), T(1));
