@@ -15,6 +15,7 @@ from torchsoftdtw._kernels import ops
 pytestmark = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=True)
 KERNELS = ("diagonal", "auto")
 F32, F64 = torch.float32, torch.float64
+SMALL_GAMMA = 1e-3
 
 
 class Measure(NamedTuple):
@@ -257,9 +258,9 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
             assert (found[b, length:] == 0).all(), (b, place)
         if problem.measure.name in ("msm", "weighted"):
             assert of_parameter[b].item() == pytest.approx(parts[6].item(), rel=1e-9 if dtype == F64 else 1e-4, abs=1e-6)
-        # The value less the expected cost, over gamma: what rounds the value counts as often.
-        rounded = 0.0 if gamma == 0 else abs(arriving[b].item()) * 4 * torch.finfo(dtype).eps * scale / gamma
-        within = {"rel": 1e-8 if dtype == F64 else 1e-3, "abs": max(1e-6, rounded)}
+        # The value less the expected cost, over gamma: small gammas show how both are rounded, a mass once for every step before.
+        rounding = torch.finfo(dtype).eps * scale * math.sqrt(n + m) / gamma if 0 < gamma <= SMALL_GAMMA else 0.0
+        within = {"rel": 1e-8 if dtype == F64 else 1e-3, "abs": max(1e-6, 4 * abs(arriving[b].item()) * rounding)}
         assert of_gamma[b].item() == pytest.approx(expected_gamma, **within), (b, str(problem.measure))
     without = run(problem, kernel, gamma, dtype, save=False)[2]
     assert torch.equal(without[0], value)
@@ -335,7 +336,7 @@ def test_many_soft_strips(measure, dtype):
 
 # The exponents of costs: beyond what float32 holds exactly, and below its rounding.
 @pytest.mark.parametrize("dtype", [F64, F32], ids=str)
-@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 100.0])
+@pytest.mark.parametrize("gamma", [1e-6, SMALL_GAMMA, 100.0])
 @pytest.mark.parametrize("measure", SOFT, ids=str)
 def test_small_and_large_gammas(measure, gamma, dtype):
     assert_as_expected(made(measure, 140, 45, batch=1, dtype=dtype), "auto", gamma, dtype)

@@ -143,7 +143,7 @@ __device__ void soft_backward_strip(
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
       const bool is_done =
-          plain && sweep_plain<false>(width, state, [&](auto& entries) {
+          plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
             using R = typename Own::Plain;
             auto cells = tile.template cells<R>(place, recurrences.plain.scale);
             sweep_extended<false>(

@@ -5,25 +5,44 @@
 
 namespace softdtw {
 
-// R: one of SoftDtw's.
+// R: one of SoftDtw's. Of the plain sweep in float32 powers of two come from the bits of m (extended_range.cuh), and the three terms to
+// the lowest m at once: the exponential unit has the costs alone left to do.
 template <class R>
 struct SoftCell {
   using Cell = typename R::Cell;
   using T = decltype(Cell::s);
+  static constexpr bool kByBits = kHasFastBits && sizeof(Cell) == 2 * sizeof(float);
 
   __device__ __forceinline__ static Cell after(const Cell& from, const Cell& cost) {
     return {from.m + cost.m, from.s * cost.s};
   }
   // left and diag come from the previous column, so their sum is off the chain that runs down the rows.
-  __device__ __forceinline__ static Cell of(const Cell& diag, const Cell& up, const Cell& left, const Steps<Cell>& costs) {
-    return R::add(R::add(after(left, costs.left), after(diag, costs.diagonal)), after(up, costs.up));
+  __device__ __forceinline__ static Cell of(Cell diag, Cell up, Cell left, const Steps<Cell>& costs) {
+    left = after(left, costs.left), diag = after(diag, costs.diagonal), up = after(up, costs.up);
+    if constexpr (kByBits) {
+      const float low = lowest_of(left.m, diag.m, up.m);
+      return {low, sum_of(terms_to(low, diag, up, left), diag.s, up.s, left.s)};
+    } else {
+      return R::add(R::add(left, diag), up);
+    }
   }
   // And the shares of (12) that the steps up and left have.
   __device__ __forceinline__ static Cell of(
-      const R& recurrence, const Cell& diag, const Cell& up, const Cell& left, const Steps<Cell>& costs,
-      Weights<T>& weights) {
-    const Cell none = {-0.0f, 1};  // to which adding is no instruction
-    return recurrence.cell(after(diag, costs.diagonal), after(up, costs.up), after(left, costs.left), none, weights);
+      const R& recurrence, Cell diag, Cell up, Cell left, const Steps<Cell>& costs, Weights<T>& weights) {
+    left = after(left, costs.left), diag = after(diag, costs.diagonal), up = after(up, costs.up);
+    if constexpr (kByBits) {
+      const float low = lowest_of(left.m, diag.m, up.m);
+      return {low, sum_of(terms_to(low, diag, up, left), diag.s, up.s, left.s, weights)};
+    } else {
+      const Cell none = {-0.0f, 1};  // to which adding is no instruction
+      return recurrence.cell(diag, up, left, none, weights);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static Terms<float> terms_to(
+      float low, const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left) {
+    return {power_of_difference(low, left.m), power_of_difference(low, diag.m), power_of_difference(low, up.m), 1.0f};
   }
 };
 

@@ -63,7 +63,7 @@ __device__ void soft_forward_strip(
     const auto column = [&](int t, auto bottom) {
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
-    const bool is_done = plain && sweep_plain<false>(width, state, [&](auto& entries) {
+    const bool is_done = plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
                            using R = typename Own::Plain;
                            auto cells = tile.template cells<R>(place, recurrences.plain.scale);
                            sweep_extended<false>(

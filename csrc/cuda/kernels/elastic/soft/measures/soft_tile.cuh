@@ -362,16 +362,18 @@ struct SoftTwed {
     series.use();
     gaps.use(place);
     const ElasticTable<T>& problem = gaps.problem;
+    Range<T> of_columns;
     if (problem.x_times.data != nullptr) {
       load_columns<S, 1>(problem.y_times.of(problem.y.of(gaps.pair)), gaps.at, place, y_times);
+      of_columns.start(y_times[0]);
+#pragma unroll
+      for (int t = 1; t <= S::kSteps; ++t) of_columns.add(y_times[t]);
     } else {
+      const T before = static_cast<T>(place.column - 1);
 #pragma unroll
-      for (int t = 0; t <= S::kSteps; ++t) y_times[t] = static_cast<T>(place.column + t - 1);
+      for (int t = 0; t <= S::kSteps; ++t) y_times[t] = before + static_cast<T>(t);
+      of_columns = {before, y_times[S::kSteps]};
     }
-    Range<T> of_columns;
-    of_columns.start(y_times[0]);
-#pragma unroll
-    for (int t = 1; t <= S::kSteps; ++t) of_columns.add(y_times[t]);
     const T widest = DeviceMath<T>::fma(of_rows.apart(of_columns), DeviceMath<T>::abs(unit), series.widest());
     reach = greater(widest + widest, gaps.reach);
   }
