@@ -140,8 +140,8 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
   // The size of `saved` of a soft call, by the backend of either library.
   for (const char* const of_device : {"cpu", "cuda"})
     m.def((std::string(of_device) +
-           "_elastic_saved_size(int batch, int n, int m, int dim, bool is_float64, str measure, bool has_band, str kernel, "
-           "int device) -> int")
+           "_elastic_saved_size(int batch, int n, int m, int dim, bool is_float64, str measure, str cost, bool sum_border, "
+           "bool has_lengths, bool has_bandwidths, int bandwidth, str kernel) -> int")
               .c_str());
 
   m.def(

@@ -14,7 +14,8 @@ struct ElasticCpuBackend {
     int code() const { return 0; }
   };
 
-  static Plan plan(const Call&, const std::string& kernel, int) {
+  template <typename T>
+  static Plan plan(const ElasticProblem<T>&, const std::string& kernel) {
     STD_TORCH_CHECK(
         kernel == "cpu" || kernel == "auto", "kernel: '", kernel,
         "' runs on CUDA only; for CPU tensors expected 'cpu' (or 'auto')");

@@ -10,29 +10,31 @@ namespace softdtw {
 namespace {
 
 struct ElasticCudaBackend {
-  // What is saved for a soft backward pass is that of anti-diagonals; hard values come from strips unless those are asked for.
+  // Strips take what they can unless anti-diagonals are asked for. The code says what a soft forward pass has saved.
   struct Plan {
-    bool is_by_diagonals = true;
-    static int code() { return 1; }
+    bool is_by_diagonals, has_soft_strips;
+    int code() const { return has_soft_strips ? 2 : 1; }
   };
 
-  static Plan plan(const Call&, const std::string& kernel, int) {
+  template <typename T>
+  static Plan plan(const ElasticProblem<T>& problem, const std::string& kernel) {
     STD_TORCH_CHECK(
         kernel == "auto" || kernel == "diagonal", "kernel: expected 'auto' or 'diagonal' for CUDA tensors, got '", kernel,
         "'");
-    return {kernel == "diagonal"};
+    const bool is_by_diagonals = kernel == "diagonal";
+    return {is_by_diagonals, !is_by_diagonals && !problem.is_hard() && has_soft_strips(problem)};
   }
   static Plan plan_from_code(int code) {
-    STD_TORCH_CHECK(code == Plan::code(), "saved: expected what forward with save=True returns on CUDA");
-    return {};
+    STD_TORCH_CHECK(code == 1 || code == 2, "saved: expected what forward with save=True returns on CUDA");
+    return {code == 1, code == 2};
   }
 
   // Dimension-major, so that neighbours in time are neighbours in memory.
   static Tensor arrange(const Tensor& series) { return dimension_major(series); }
 
   template <typename T>
-  static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan&) {
-    return elastic_diagonal_bytes(problem);
+  static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan& plan) {
+    return plan.has_soft_strips ? soft_strips_bytes(problem) : elastic_diagonal_bytes(problem);
   }
 
   template <typename T>
@@ -45,20 +47,22 @@ struct ElasticCudaBackend {
     const cudaError_t error =
         has_strips && has_elastic_univariate(problem) ? elastic_univariate_forward(problem, value, spans, scratch, stream)
         : has_strips && has_elastic_dense(problem)    ? elastic_dense_forward(problem, value, spans, scratch, stream)
+        : plan.has_soft_strips                        ? soft_strips_forward(problem, value, saved, scratch, stream)
                                                       : elastic_diagonal_forward(problem, value, saved, scratch, stream);
     check(error, "elastic", "forward");
   }
 
   template <typename T>
   static void backward(
-      const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
+      const ElasticProblem<T>& problem, const Plan& plan, const ElasticGradient<T>& gradient, const void* saved,
       const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
     ScratchTensor scratch(like);
     const cudaStream_t stream = current_stream(like);
     const cudaError_t error = problem.is_hard()
                                   ? elastic_path_backward(problem, gradient, static_cast<const Span*>(saved), stream)
-                                  : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
+                              : plan.has_soft_strips ? soft_strips_backward(problem, gradient, saved, scratch, stream)
+                                                     : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
     check(error, "elastic", "backward");
   }
 

@@ -1,5 +1,6 @@
 """CUDA kernels of elastic measures, op by op, against the oracle's three-cost recursion: values, paths and gradients."""
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from torchsoftdtw._kernels import ops
 pytestmark = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=True)
 KERNELS = ("diagonal", "auto")
 F32, F64 = torch.float32, torch.float64
+SMALL_GAMMA = 1e-3
 
 
 class Measure(NamedTuple):
@@ -182,8 +184,10 @@ def run(problem, kernel, gamma, dtype, save=True, at=GPU, **changed):
     return series, rest, ops.elastic(*series, *rest, save)
 
 
-def gradients_of(series, rest, value, saved, arriving):
-    return ops.elastic_backward(*series[:2], arriving, *series[2:], value, saved, *rest, True, True, True, True, True)
+def gradients_of(series, rest, value, saved, arriving, need_numbers=True):
+    """All of them; without those of numbers strips go back where anti-diagonals would."""
+    needs = (True,) * 4
+    return ops.elastic_backward(*series[:2], arriving, *series[2:], value, saved, *rest, *needs, need_numbers)
 
 
 def path_of(spans, n):
@@ -228,6 +232,7 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
     *gradients, of_parameter, of_gamma = (
         part.cpu().double() for part in gradients_of(series, rest, value, saved, arriving)
     )
+    others = [part.cpu().double() for part in gradients_of(series, rest, value, saved, arriving, need_numbers=False)[:6]]
     for b in problem.pairs():
         own = problem.of_pair(b)
         expected, tables, parts, expected_gamma = expected_of(
@@ -242,7 +247,9 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
             )
             empty = saved[b, n + 1 :].cpu()
             assert (empty == torch.tensor([series[3].shape[1] + 1, series[3].shape[1]])).all()
-        for place, (part, found) in enumerate(zip(parts[:6], gradients, strict=True)):
+        for place, (part, found) in itertools.chain(
+            *(enumerate(zip(parts[:6], all_found, strict=True)) for all_found in (gradients, others))
+        ):
             length = (n, m)[place % 2]
             if place in (0, 1) or (part is not None and problem.measure.name not in ("edr", "lcss")):
                 largest = max(part.abs().max().item(), 1e-3)
@@ -251,7 +258,10 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
             assert (found[b, length:] == 0).all(), (b, place)
         if problem.measure.name in ("msm", "weighted"):
             assert of_parameter[b].item() == pytest.approx(parts[6].item(), rel=1e-9 if dtype == F64 else 1e-4, abs=1e-6)
-        assert of_gamma[b].item() == pytest.approx(expected_gamma, rel=1e-8 if dtype == F64 else 1e-3, abs=1e-6)
+        # The value less the expected cost, over gamma: small gammas show how both are rounded, a mass once for every step before.
+        rounding = torch.finfo(dtype).eps * scale * math.sqrt(n + m) / gamma if 0 < gamma <= SMALL_GAMMA else 0.0
+        within = {"rel": 1e-8 if dtype == F64 else 1e-3, "abs": max(1e-6, 4 * abs(arriving[b].item()) * rounding)}
+        assert of_gamma[b].item() == pytest.approx(expected_gamma, **within), (b, str(problem.measure))
     without = run(problem, kernel, gamma, dtype, save=False)[2]
     assert torch.equal(without[0], value)
     assert without[1].numel() == 0
@@ -307,6 +317,30 @@ def test_many_strips(measure, dtype):
     assert_as_expected(
         made(measure, n, m, dim, batch=2, dtype=dtype, lengths=([n, 66], [50, m]), bandwidth=9), "auto", dtype=dtype
     )
+
+
+SOFT = [own for own in MEASURES if own.cost != "sqeuclidean" or own == WEIGHTED]  # by strips, in one dimension
+
+
+@pytest.mark.parametrize("dtype", [F64, F32], ids=str)
+@pytest.mark.parametrize("measure", SOFT, ids=str)
+def test_many_soft_strips(measure, dtype):
+    for n, m in LONG[dtype]:
+        assert_as_expected(made(measure, n, m, batch=1, dtype=dtype), "auto", 0.3, dtype)
+    n, m = LONG[dtype][0]
+    assert_as_expected(made(measure, n, m, batch=1, dtype=dtype, bandwidth=20), "auto", 0.3, dtype)
+    assert_as_expected(
+        made(measure, n, m, batch=2, dtype=dtype, lengths=([n, 66], [50, m]), bandwidth=9), "auto", 0.3, dtype
+    )
+
+
+# The exponents of costs: beyond what float32 holds exactly, and below its rounding.
+@pytest.mark.parametrize("dtype", [F64, F32], ids=str)
+@pytest.mark.parametrize("gamma", [1e-6, SMALL_GAMMA, 100.0])
+@pytest.mark.parametrize("measure", SOFT, ids=str)
+def test_small_and_large_gammas(measure, gamma, dtype):
+    assert_as_expected(made(measure, 140, 45, batch=1, dtype=dtype), "auto", gamma, dtype)
+    assert_as_expected(made(measure, 30, 300, batch=1, dtype=dtype), "auto", gamma, dtype)
 
 
 @pytest.mark.long

@@ -141,7 +141,7 @@ def _(x, y, warp_penalty, cost):
     return x.new_empty(shape, dtype=torch.float64), x.new_empty(shape, dtype=torch.int32)
 
 
-def _fake_elastic(like, batch, sizes, measure, has_band, gammas, gamma, kernel, save):
+def _fake_elastic(like, batch, sizes, measure, band, gammas, gamma, kernel, save):
     """Value and what is saved: spans where it is hard, else bytes, of which the op tells how many."""
     n, m, dim = sizes
     value = like.new_empty((batch,))
@@ -153,9 +153,12 @@ def _fake_elastic(like, batch, sizes, measure, has_band, gammas, gamma, kernel, 
         return value, like.new_empty((torch.library.get_ctx().new_dynamic_size(),), dtype=torch.uint8)
     on_cuda = like.is_cuda or selection.is_for_cuda(kernel)
     saved_size = ops.cuda_elastic_saved_size if on_cuda else ops.cpu_elastic_saved_size
-    device = like.device.index or 0
-    count = saved_size(batch, n, m, dim, like.dtype == torch.float64, measure, has_band, kernel, device)
+    count = saved_size(batch, n, m, dim, like.dtype == torch.float64, *measure, *band, kernel)
     return value, like.new_empty((count,), dtype=torch.uint8)
+
+
+def _band(x_lengths, y_lengths, bandwidths, bandwidth):
+    return x_lengths is not None or y_lengths is not None, bandwidths is not None, bandwidth
 
 
 @torch.library.register_fake("torchsoftdtw::elastic")
@@ -164,8 +167,9 @@ def _(
     bandwidth, gamma, parameter, measure, cost, sum_border, kernel, save,
 ):  # fmt: skip
     batch = x.shape[0] if x_index is None else x_index.shape[0]
-    has_band = bandwidths is not None or bandwidth >= 0
-    return _fake_elastic(x, batch, (x.shape[1], y.shape[1], x.shape[2]), measure, has_band, gammas, gamma, kernel, save)
+    sizes, own = (x.shape[1], y.shape[1], x.shape[2]), (measure, cost, sum_border)
+    band = _band(x_lengths, y_lengths, bandwidths, bandwidth)
+    return _fake_elastic(x, batch, sizes, own, band, gammas, gamma, kernel, save)
 
 
 @torch.library.register_fake("torchsoftdtw::elastic_backward")
@@ -193,8 +197,8 @@ def _(
     diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border, kernel, save,
 ):  # fmt: skip
     batch, n, m = diagonal.shape
-    has_band = bandwidths is not None or bandwidth >= 0
-    return _fake_elastic(diagonal, batch, (n, m, 1), MATRIX, has_band, gammas, gamma, kernel, save)
+    band = _band(x_lengths, y_lengths, bandwidths, bandwidth)
+    return _fake_elastic(diagonal, batch, (n, m, 1), (MATRIX, "", sum_border), band, gammas, gamma, kernel, save)
 
 
 @torch.library.register_fake("torchsoftdtw::elastic_from_costs_backward")

@@ -2,7 +2,7 @@
 //
 // A Backend is a struct of static functions; those that compute are templates over float and double, with a hard problem where
 // problem.is_hard():
-//   Plan plan(call, kernel, device)                                    which kernel, or an error; as in entry.h
+//   Plan plan<T>(problem, kernel)                                      which kernel, or an error; as in entry.h
 //   Plan plan_from_code(code)
 //   int64_t saved_bytes<T>(problem, plan)                              what a soft forward pass saves
 //   Tensor arrange(series)                                             the series in the strides that the kernels read best
@@ -108,7 +108,7 @@ struct ElasticEntryPoints {
   static std::tuple<Tensor, Tensor> run_forward(
       const ElasticProblem<T>& problem, const std::string& kernel, bool save, const Tensor& like) {
     static_assert(sizeof(Span) == 2 * sizeof(int32_t), "a row of the tensor `saved`");
-    const Plan plan = Backend::plan(call_of(problem, save), kernel, like.get_device_index());
+    const Plan plan = Backend::plan(problem, kernel);
     Tensor value = new_vector(like, problem.batch);
     const int64_t rows = save ? problem.n + 1 : 0;
     Tensor saved = problem.is_hard()
@@ -124,7 +124,7 @@ struct ElasticEntryPoints {
   static void run_backward(
       const ElasticProblem<T>& problem, ElasticGradient<T> gradient, const Tensor& grad_value, const Tensor& value,
       const Tensor& saved, const std::string& kernel, const Tensor& like) {
-    Plan plan = Backend::plan(call_of(problem, true), kernel, like.get_device_index());
+    Plan plan = Backend::plan(problem, kernel);
     if (problem.is_hard()) {
       STD_TORCH_CHECK(
           saved.dim() == 3 && saved.size(0) == problem.batch && saved.size(1) == problem.n + 1 && saved.size(2) == 2 &&
@@ -239,18 +239,23 @@ struct ElasticEntryPoints {
 
   // What a soft forward pass would return in `saved`, in bytes, of a call whose tensors do not exist yet.
   static int64_t saved_size(
-      int64_t batch, int64_t n, int64_t m, int64_t dim, bool is_float64, std::string measure, bool has_band,
-      std::string kernel, int64_t device) {
+      int64_t batch, int64_t n, int64_t m, int64_t dim, bool is_float64, std::string measure, std::string cost,
+      bool sum_border, bool has_lengths, bool has_bandwidths, int64_t bandwidth, std::string kernel) {
     const auto size = [&](auto zero) {
       ElasticProblem<decltype(zero)> problem;
-      problem.measure = measure == "matrix" ? Measure::kMatrix : measure_from_name(measure);
-      if (measure == "matrix") problem.cost = Cost::kMatrix;
+      const int64_t of_pairs = 0;  // whose place is all that counts
+      const bool is_matrix = measure == "matrix";
+      problem.measure = is_matrix ? Measure::kMatrix : measure_from_name(measure);
+      problem.cost = is_matrix ? Cost::kMatrix : cost_from_name(cost);
+      problem.sum_border = sum_border;
       problem.batch = batch;
       problem.n = n;
       problem.m = m;
       problem.dim = dim;
-      if (has_band) problem.bandwidth = 0;
-      const Plan plan = Backend::plan(call_of(problem, true), kernel, static_cast<int>(device));
+      if (has_lengths) problem.x_lengths = &of_pairs;
+      if (has_bandwidths) problem.bandwidths = &of_pairs;
+      problem.bandwidth = bandwidth;
+      const Plan plan = Backend::plan(problem, kernel);
       return recorded(Backend::template saved_bytes<decltype(zero)>(problem, plan), plan.code());
     };
     return is_float64 ? size(double{}) : size(float{});

@@ -116,4 +116,20 @@ inline int elastic_rows(const Call& call, const Device& device) {
   return best;
 }
 
+// Soft elastic measures by strips: warps of a block, and blocks that share a pair. One where pairs fill the machine, whose strips the
+// warps of a block then take in turns.
+constexpr int kSoftWarps = 4;
+
+struct SoftBlocks {
+  int warps = 1;
+  int64_t groups = 1;
+};
+
+inline SoftBlocks soft_blocks(int64_t batch, int64_t strips, const Device& device) {
+  constexpr int kBlocksOfProcessor = 4;
+  const int warps = stencil_warps(batch, strips);
+  const bool fills = batch >= int64_t{kBlocksOfProcessor} * device.processors;
+  return {warps, fills ? 1 : ceil_div(strips, warps)};
+}
+
 }  // namespace softdtw

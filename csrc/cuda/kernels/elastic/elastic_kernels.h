@@ -36,6 +36,19 @@ template <typename T>
 cudaError_t elastic_dense_forward(
     const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream);
 
+// Soft, by strips, of one dimension: soft/soft_strips.cu.
+template <typename T>
+bool has_soft_strips(const ElasticProblem<T>& problem);
+template <typename T>
+int64_t soft_strips_bytes(const ElasticProblem<T>& problem);
+template <typename T>
+cudaError_t soft_strips_forward(
+    const ElasticProblem<T>& problem, T* value, void* saved, Scratch& scratch, cudaStream_t stream);
+template <typename T>
+cudaError_t soft_strips_backward(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* saved, Scratch& scratch,
+    cudaStream_t stream);
+
 // Along the paths of a hard problem, whichever kernel found them: elastic_path.cu.
 template <typename T>
 cudaError_t elastic_path_backward(

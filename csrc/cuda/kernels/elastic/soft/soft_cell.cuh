@@ -1,0 +1,134 @@
+// (11) in the extended range: a cell whose three steps have costs of their own, split.
+#pragma once
+
+#include "measures/soft_tile.cuh"
+
+namespace softdtw {
+
+// R: one of SoftDtw's. Of the plain sweep in float32 powers of two come from the bits of m (extended_range.cuh), and the three terms to
+// the lowest m at once: the exponential unit has the costs alone left to do.
+template <class R>
+struct SoftCell {
+  using Cell = typename R::Cell;
+  using T = decltype(Cell::s);
+  static constexpr bool kByBits = kHasFastBits && sizeof(Cell) == 2 * sizeof(float);
+
+  __device__ __forceinline__ static Cell after(const Cell& from, const Cell& cost) {
+    return {from.m + cost.m, from.s * cost.s};
+  }
+  // left and diag come from the previous column, so their sum is off the chain that runs down the rows.
+  __device__ __forceinline__ static Cell of(Cell diag, Cell up, Cell left, const Steps<Cell>& costs) {
+    left = after(left, costs.left), diag = after(diag, costs.diagonal), up = after(up, costs.up);
+    if constexpr (kByBits) {
+      const float low = lowest_of(left.m, diag.m, up.m);
+      return {low, sum_of(terms_to(low, diag, up, left), diag.s, up.s, left.s)};
+    } else {
+      return R::add(R::add(left, diag), up);
+    }
+  }
+  // And the shares of (12) that the steps up and left have.
+  __device__ __forceinline__ static Cell of(
+      const R& recurrence, Cell diag, Cell up, Cell left, const Steps<Cell>& costs, Weights<T>& weights) {
+    left = after(left, costs.left), diag = after(diag, costs.diagonal), up = after(up, costs.up);
+    if constexpr (kByBits) {
+      const float low = lowest_of(left.m, diag.m, up.m);
+      return {low, sum_of(terms_to(low, diag, up, left), diag.s, up.s, left.s, weights)};
+    } else {
+      const Cell none = {-0.0f, 1};  // to which adding is no instruction
+      return recurrence.cell(diag, up, left, none, weights);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static Terms<float> terms_to(
+      float low, const Entry<float>& diag, const Entry<float>& up, const Entry<float>& left) {
+    return {power_of_difference(low, left.m), power_of_difference(low, diag.m), power_of_difference(low, up.m), 1.0f};
+  }
+};
+
+// An entry of the row above a strip, whichever sweep has left it.
+template <class S>
+__device__ __forceinline__ Entry<typename S::Scalar, double> top_entry(const ExtendedTop<S>& top, int t) {
+  using T = typename S::Scalar;
+  const T m = pick(top.m, t), s = pick(top.s, t);
+  const PackedEntry packed = {__float_as_uint(static_cast<float>(m)), __float_as_uint(static_cast<float>(s))};
+  if (top.wide) return {packed.m(), static_cast<T>(packed.s())};
+  return {convert_m<double>(m), s};
+}
+
+// As sweep_general() of extended_range_state.cuh, column by column in a loop, to be small: `visit(k, t, diag, up, left)` computes a cell.
+template <class S, class Visit, class Column>
+__device__ __forceinline__ void sweep_steps_general(
+    const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top, typename S::Scalar& of_lane_above,
+    ExtendedState<S>& state, Visit&& visit, Column&& column) {
+  double above = above_of(top, state, lane);
+  if (__builtin_expect(__any_sync(kAllLanes, above < -kFarAbove<S>), 0)) {
+    state.lower(lane, top);
+    above = above_of(top, state, lane);
+    of_lane_above = shift_of_lane_above(state);
+  }
+  auto& entries = state.general();
+  using Cell = Entry<typename S::Scalar, double>;
+#pragma unroll 1
+  for (int t = 0; t < S::kSteps; ++t) {
+    const Cell bottom = entries.left[S::kRows - 1];
+    Cell up = {__shfl_up_sync(kAllLanes, bottom.m, 1), __shfl_up_sync(kAllLanes, bottom.s, 1)};
+    if (lane == 0) up = top_entry(top, t);
+    up.m += above;
+    Cell diag = entries.diag;
+    entries.diag = up;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const Cell left = entries.left[k];
+      up = visit(k, t, diag, up, left);
+      if (!place.holds(extent, k, t)) up = {Unreachable<double>::value, 1};
+      entries.left[k] = up;
+      diag = left;
+    }
+    column(t, bottom);
+  }
+  normalise(entries);
+}
+
+// What forward saves: snapshots and edges as of soft-DTW, and row 0 of a summed border.
+template <class S>
+struct SoftSaved {
+  using T = typename S::Scalar;
+  Saved<S> strips;
+  double* border = nullptr;  // (pair, chunk of the first strip): SoftBorder::sum
+  int64_t groups = 0;
+
+  static int64_t border_bytes(const ElasticTable<T>& problem) {
+    return problem.sum_border ? problem.batch * Sizes<S>(problem.sizes()).groups * static_cast<int64_t>(sizeof(double)) : 0;
+  }
+  static int64_t bytes_of_strips(const ElasticTable<T>& problem) {
+    return (problem.batch * Saved<S>::bytes_of_pair(Sizes<S>(problem.sizes())) + 15) / 16 * 16;
+  }
+  static int64_t bytes(const ElasticTable<T>& problem) { return bytes_of_strips(problem) + border_bytes(problem); }
+
+  SoftSaved() = default;
+  SoftSaved(void* memory, const ElasticTable<T>& problem) {
+    if (memory == nullptr) return;
+    const Sizes<S> sizes(problem.sizes());
+    strips = Saved<S>(memory, sizes, Saved<S>::bytes_of_pair(sizes));
+    groups = sizes.groups;
+    if (problem.sum_border) border = reinterpret_cast<double*>(static_cast<char*>(memory) + bytes_of_strips(problem));
+  }
+  __device__ __forceinline__ double& border_at(int64_t pair, int group) const { return border[pair * groups + group]; }
+};
+
+// The first strip's row above, in a chunk in which there are columns, of measures that may have one.
+template <class Tile, class = void>
+constexpr bool kMayHaveBorder = false;
+template <class Tile>
+constexpr bool kMayHaveBorder<Tile, std::void_t<decltype(std::declval<Tile>().gaps)>> = true;
+
+template <class S, class Tile>
+__device__ __forceinline__ void put_border(
+    const Extent& extent, const Place<S>& place, const Recurrences<S>& recurrences, const Tile& tile, SoftBorder<S>& border,
+    ExtendedTop<S>& top) {
+  if constexpr (kMayHaveBorder<Tile>)
+    border.put(extent, place, recurrences.general.scale, top, [&](int t) { return tile.gaps.of_column(t); });
+}
+
+}  // namespace softdtw

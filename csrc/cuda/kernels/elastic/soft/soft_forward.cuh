@@ -1,0 +1,98 @@
+// One warp sweeps one strip of a soft elastic measure with the extended range, as extended_range_strip.cuh does of soft-DTW.
+#pragma once
+
+#include "cuda/strips/strip_job.cuh"
+#include "soft_cell.cuh"
+
+namespace softdtw {
+
+template <class Tile, class S = typename Tile::S>
+__device__ void soft_forward_strip(
+    const ElasticTable<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job,
+    const SoftSaved<S>& saved, typename S::Scalar* value) {
+  using T = typename S::Scalar;
+  using Own = Recurrences<S>;
+  const int lane = threadIdx.x;
+  Surroundings<S> around(extent, job.strip);
+  around.pin_for_forward();
+  const Strip<S>& strip = around.strip;
+  const bool keeps = saved.strips.keeps(), has_border = problem.sum_border && around.is_first;
+  const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
+  const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
+  const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
+  const Own recurrences(problem, job.pair);
+
+  ExtendedState<S> state;
+  state.start(around.is_first && lane == 0 && !problem.sum_border);
+  Width<S> width;
+  T of_lane_above = 0;
+  SoftBorder<S> border;
+  Tile tile(problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
+  tile.fetch(Place<S>(strip, extent, 0, lane));
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const Place<S> place(strip, extent, chunk, lane);
+    tile.use(place);
+    if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
+    ExtendedTop<S> top;
+    const int group = chunk + around.above_offset;
+    if (!around.is_first && group < around.above.groups() && lane == 0) {
+      job.producer.wait(done_at<S>(group));
+      top.read(above_edge, group, job.producer.is_near());
+    }
+    if (has_border && lane == 0 && chunk < strip.groups()) {
+      if (keeps) saved.border_at(job.pair, chunk) = border.sum;
+      put_border<S>(extent, place, recurrences, tile, border, top);
+    }
+    __syncwarp();
+    if (chunk % S::kStage == 0) {
+      state.renew(lane, top.reference);
+      of_lane_above = shift_of_lane_above(state);
+      width.start(state);
+      if (keeps && chunk > 0) state.store(saved.strips.stage(job.pair, job.strip, chunk / S::kStage), lane);
+    }
+    const T shift = shift_of<S>(top, state, lane, of_lane_above);
+    const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && chunk != around.end_chunk, state);
+
+    const int own_group = chunk - S::kSkewChunks;
+    const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
+    T* const out = own_edge.group(own_group);
+    const bool ends = chunk == around.end_chunk && lane == around.end_lane;
+    const int end_row = around.end_row, end_step = around.end_time % S::kSteps;
+    double last_m = NAN;
+    T last_s = NAN;
+    const auto column = [&](int t, auto bottom) {
+      if (writes) ExtendedTop<S>::write(out, t, bottom);
+    };
+    const bool is_done = plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
+                           using R = typename Own::Plain;
+                           auto cells = tile.template cells<R>(place, recurrences.plain.scale);
+                           sweep_extended<false>(
+                               extent, place, lane, top, shift, entries,
+                               [&](int k, int t, auto diag, auto up, auto left) {
+                                 if (k == 0) cells.enter(t);
+                                 return SoftCell<R>::of(diag, up, left, cells.steps(k, t));
+                               },
+                               column);
+                         });
+    if (!is_done) {
+      using R = typename Own::General;
+      auto cells = tile.template cells<R>(place, recurrences.general.scale);
+      const auto visit = [&](int k, int t, auto diag, auto up, auto left) {
+        if (k == 0) cells.enter(t);
+        const auto cell = SoftCell<R>::of(diag, up, left, cells.steps(k, t));
+        if (ends && k == end_row && t == end_step) {
+          last_m = cell.m;
+          last_s = cell.s;
+        }
+        return cell;
+      };
+      sweep_steps_general(extent, place, lane, top, of_lane_above, state, visit, column);
+    }
+    if (writes) own_edge.references[own_group] = state.reference;
+    if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
+    __syncwarp();
+    if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
+  }
+}
+
+}  // namespace softdtw
