@@ -20,7 +20,7 @@
 
 namespace softdtw {
 
-constexpr int kScaledTop = 600, kScaledLeast = -960, kScaledMost = 1000;
+constexpr int kScaledTop = 400, kScaledLeast = -960, kScaledMost = 1000;
 constexpr int kFarthestReferences = 1000;   // of neighbours
 constexpr double kMostScaledPenalty = 200;  // in exponents of 2
 // Costs in exponents of 2 that weights hold: of those that one exponential of float32 holds, and of those that it does not.

@@ -131,8 +131,8 @@ __device__ __forceinline__ void scaled_backward(
   flows_below = flows;
   group.strip = group.strips - 1;
   group.chunk = group.end_chunk;
-  bool starts_strip = true, is_moving = false;  // is_moving: lanes have numbers on their way
-  int lowest_chunk = 0;                         // that something flows into from below
+  bool starts_strip = true;
+  int lowest_chunk = 0;  // that something flows into from below
   while (__any_sync(kAllLanes, group.is_active)) {
     const int strip = group.strip, chunk = group.chunk;
     if (__any_sync(kAllLanes, group.is_active && starts_strip)) {
@@ -148,20 +148,16 @@ __device__ __forceinline__ void scaled_backward(
 #pragma unroll
     for (int k = 0; k < snapshot.kWords; ++k) snapshot.words[k] = group.is_active ? __ldcs(words + k * group.lanes) : 0;
     ScaledState<kRows> state;
-    state.take(group, snapshot);
+    state.take(snapshot);
     group.read_columns([](const auto&) {});
-    group.read_edge(layout.edge(own, max(strip - 1, 0)), group.is_active && strip > 0, group.of_lane(state.reference, 0));
-    const int of_last_lane = group.of_lane(state.reference, group.lanes - 1);
+    group.read_edge(layout.edge(own, max(strip - 1, 0)), group.is_active && strip > 0);
     for (int i = lane; i < kSteps; i += group.lanes) {
       const int column = chunk * kSteps + i - (group.lanes - 1);
       const bool is_there = group.is_active && column >= flows_below.written_from && column < flows_below.written_to;
-      const ScaledNumber below = is_there ? line[column] : ScaledNumber{0, 0};
-      memory.raw_below[number][i] = below;
-      memory.below[number][i] = below.in(-of_last_lane);
+      memory.raw_below[number][i] = is_there ? line[column] : ScaledNumber{0, 0};
     }
     const bool is_plain =
         __all_sync(kAllLanes, !group.is_active || (!snapshot.needs_care() && !group.may_enter() && !group.ends_here()));
-    if (!is_moving) flow.reference = state.reference;
     __syncwarp();
 
     const auto store = [&](int t) {
@@ -181,13 +177,17 @@ __device__ __forceinline__ void scaled_backward(
     };
     flow.first = 0;
     if (is_plain) {
+      state.start_plain(group);
       const double factor_of_below = group.from_below(state.factor);
+      const int of_last_lane = group.of_lane(state.reference, group.lanes - 1);
+      for (int i = lane; i < kSteps; i += group.lanes) memory.below[number][i] = memory.raw_below[number][i].in(-of_last_lane);
 #pragma unroll 2
       for (int t = 0; t < kSteps; ++t) {
         state.plain_step(group, t);
         store(t);
       }
       flow.move_to(state.reference);
+      __syncwarp();
 #pragma unroll 2
       for (int t = kSteps - 1; t >= 0; --t) {
         double entries[kRows], down = group.from_below(flow.right[0]) * factor_of_below;
@@ -276,7 +276,6 @@ __device__ __forceinline__ void scaled_backward(
     }
     if (!group.is_active) group.strip = group.chunk = 0;
     starts_strip = is_done;
-    is_moving = !is_done;
     __syncwarp();
   }
 }

@@ -6,11 +6,12 @@
 
 namespace softdtw {
 
-template <int kDims>
+template <int kDims, int kRows>
 struct ScaledForwardMemory : ScaledMemory<kDims> {
   using Base = ScaledMemory<kDims>;
   double handed[Base::kGroups][Base::kSteps];  // the strip's last row, at the columns of its last lane
   int handed_reference[Base::kGroups][Base::kSteps];
+  typename ScaledState<kRows>::Spare spare;  // lanes at the start of a chunk that may have to be swept again
 };
 
 // So far may columns be from the strip's middle, squared, for weights of all its rows to be shallow, and for them to be right.
@@ -54,7 +55,7 @@ struct ScaledReach {
 // The group's part: `own` of its pair, in what is saved or, for the edge alone, in scratch memory. Returns the pair's status.
 template <class CostType, int kDims, int kRows>
 __device__ __forceinline__ PairStatus scaled_forward(
-    const Problem<float>& problem, const ScaledLayout& layout, ScaledForwardMemory<kDims>& memory, int64_t pair, bool wanted,
+    const Problem<float>& problem, const ScaledLayout& layout, ScaledForwardMemory<kDims, kRows>& memory, int64_t pair, bool wanted,
     char* own, float* value) {
   using Group = ScaledGroup<CostType, kDims, kRows>;
   constexpr int kSteps = Group::kSteps;
@@ -82,26 +83,35 @@ __device__ __forceinline__ PairStatus scaled_forward(
       is_shallow = is_shallow && square <= reach.shallow;
       is_right = is_right && square <= reach.deep;
     });
-    group.read_edge(above, has_edge, group.of_lane(state.reference, 0));
+    group.read_edge(above, has_edge);
     if (!group.all_of_group(is_right)) group.is_active = false;
-    const bool is_plain =
-        __all_sync(kAllLanes, !group.is_active || (is_shallow && !group.may_enter() && !group.ends_here()));
-    if (layout.keeps && group.is_active)
-      state.keep(group, !is_plain, layout.snapshot(own, strip, chunk));
+    bool is_plain =
+        __all_sync(kAllLanes, !group.is_active || (is_shallow && state.lost == 0 && !group.may_enter() && !group.ends_here()));
+    const bool keeps = layout.keeps && group.is_active;
+    int* const kept = layout.snapshot(own, strip, chunk);
+    if (keeps) state.keep(group, kept);
     __syncwarp();
 
     double last = 0;
-    int reference = state.reference;  // of the last lane's row that is handed down, and of the last entry
+    const int reference_before = state.reference;
+    int reference = 0;  // of the last entry
     if (is_plain) {
+      state.put_aside(memory.spare);
+      state.start_plain(group);
+      reference = group.of_lane(state.reference, group.lanes - 1);
 #pragma unroll 2
       for (int t = 0; t < kSteps; ++t) {
         state.plain_step(group, t);
         if (group.is_last_lane()) memory.handed[group.group][t] = state.left[kRows - 1];
       }
-      reference = group.of_lane(state.reference, group.lanes - 1);
       for (int i = group.lane; i < kSteps; i += group.lanes) memory.handed_reference[group.group][i] = reference;
-      state.renew(group, group.has_rows());
-    } else {
+      state.template renew<false>(group, group.has_rows());
+      is_plain = __all_sync(kAllLanes, !group.is_active || state.is_exact);
+      if (!is_plain) state.take_again(memory.spare, reference_before);
+      __syncwarp();
+    }
+    if (keeps) state.keep_reference(group, reference_before, !is_plain, kept);
+    if (!is_plain) {
       const int end = group.ends_here() && group.lane == group.end_lane ? group.end_step - chunk * kSteps : -1;
 #pragma unroll 1
       for (int t = 0; t < kSteps; ++t) {
@@ -152,7 +162,7 @@ template <class CostType, int kDims, int kRows>
 __global__ void __launch_bounds__(kWarp, kScaledForwardWarps<kDims>) scaled_forward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ ScaledLayout layout, float* value, char* memory,
     int64_t stride, PairStatus* statuses) {
-  __shared__ ScaledForwardMemory<kDims> shared;
+  __shared__ ScaledForwardMemory<kDims, kRows> shared;
   const int64_t place = int64_t{blockIdx.x} * layout.groups() + threadIdx.x / layout.lanes;
   const bool exists = place < problem.batch;
   const int64_t pair = exists ? place : problem.batch - 1;

@@ -114,13 +114,13 @@ struct ScaledGroup {
         if (4 * f + d < kDims) y[4 * f + d] = own[d];
     }
   }
-  // The row above the strip to shared memory, for chunks that are not of the first strip. `reference`: of the first lane.
-  __device__ __forceinline__ void read_edge(const ScaledNumber* line, bool exists, int reference) {
-    for (int i = lane; i < kSteps; i += lanes) {
-      const ScaledNumber number = exists ? line[min(chunk * kSteps + i, extent.m - 1)] : ScaledNumber{0, 0};
-      memory.raw_edge[group][i] = number;
-      memory.edge[group][i] = number.in(reference);
-    }
+  // The row above the strip to shared memory, if there is one; then in the unit of the first lane, whose `reference` it is.
+  __device__ __forceinline__ void read_edge(const ScaledNumber* line, bool exists) {
+    for (int i = lane; i < kSteps; i += lanes)
+      memory.raw_edge[group][i] = exists ? line[min(chunk * kSteps + i, extent.m - 1)] : ScaledNumber{0, 0};
+  }
+  __device__ __forceinline__ void bring_edge(int reference) {
+    for (int i = lane; i < kSteps; i += lanes) memory.edge[group][i] = memory.raw_edge[group][i].in(reference);
   }
   __device__ __forceinline__ static float share_of(const float (&x)[kDims], const float (&y)[kDims]) {
     float sum = 0;
