@@ -15,7 +15,7 @@ KERNEL = KernelCase(GPU, "stencil")
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
 TAKEN, GIVEN_UP = "linear_domain", "extended_range"
 # Of a pair so many lanes of a warp, or more, in batches of so many pairs.
-BATCHES = {32: 520, 16: 2048, 8: 4096, 4: 8192} if GPU == "cuda" else {32: 5, 16: 7, 8: 13, 4: 27}
+BATCHES = {32: 2050, 16: 4096, 8: 8192, 4: 16384} if GPU == "cuda" else {32: 5, 16: 7, 8: 13, 4: 27}
 
 
 def series(kind, batch, length, dim, seed):
@@ -114,7 +114,7 @@ def test_ranges():
     """Noise of a thousand binary orders a row is taken, of ten thousand it is not."""
     x, y = series("noise", 6, 200, 4, 1), series("noise", 6, 200, 4, 2)
     many = [of_batch(z, BATCHES[32] + 1) for z in (x, y)]
-    for gamma, taken in ((1.0, TAKEN), (0.3, TAKEN), (0.001, GIVEN_UP)):
+    for gamma, taken in ((1.0, TAKEN), (0.6, TAKEN), (0.1, GIVEN_UP), (0.001, GIVEN_UP)):
         assert set(statuses(*many, gamma=gamma)) == {taken}, gamma
     assert set(statuses(*many, penalty=100.0)) == {TAKEN} and set(statuses(*many, penalty=300.0)) == {GIVEN_UP}
 
@@ -128,7 +128,7 @@ def test_penalties(cost, penalty):
     assert_pairs(results, x, y, cost, 1.0, penalty)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, 1e5, 300.0])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e5, 300.0])
 @pytest.mark.parametrize("cost", COSTS)
 def test_a_bad_number_spoils_its_pair_alone(cost, bad):
     batch = max(BATCHES[8], 13)
@@ -142,7 +142,7 @@ def test_a_bad_number_spoils_its_pair_alone(cost, bad):
         others = np.arange(batch) != 6
         for before, after in zip(clean, spoiled, strict=True):
             np.testing.assert_allclose(after[others], before[others], rtol=2e-5, atol=1e-5)
-        if np.isfinite(bad) and (abs(bad) < 1e18 or cost != "sqeuclidean"):
+        if np.isfinite(bad):
             assert_pair([result[6] for result in spoiled], given[0][6], given[1][6], cost, 1.0, 0.0, f"{bad}")
         else:
             assert not np.isfinite(spoiled[0][6])

@@ -25,6 +25,8 @@ constexpr int kFarthestReferences = 1000;   // of neighbours
 constexpr double kMostScaledPenalty = 200;  // in exponents of 2
 // Costs in exponents of 2 that weights hold: of those that one exponential of float32 holds, and of those that it does not.
 constexpr float kShallowScaled = 122, kDeepScaled = 780;
+// And between rows and their mean: of pairs with more most rows of a lane are too far apart.
+constexpr float kMostScaledMean = 16;
 
 __device__ __forceinline__ int upper_word(int exponent) { return (exponent + kBias) << 20; }
 __device__ __forceinline__ int exponent_of(int upper_word) { return (upper_word >> 20) - kBias; }

@@ -8,7 +8,7 @@ namespace softdtw {
 // Rows of a lane, whose vectors it holds, and lanes of a group, which go through the pair's strips in turn: as many as leave the fewest
 // of them idle, but with few pairs more.
 constexpr int kFewestScaledLanes = 4;
-constexpr int64_t kFewestScaledPairs = 512, kFewestScaledWarps = 1024;
+constexpr int64_t kFewestScaledPairs = 2048, kFewestScaledWarps = 2048;
 constexpr int scaled_rows(int64_t dim) { return dim > 4 ? 4 : 8; }
 inline int scaled_lanes(int64_t batch, int64_t n, int64_t m, int rows) {
   int best = kLanes;

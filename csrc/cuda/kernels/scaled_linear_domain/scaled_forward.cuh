@@ -64,7 +64,8 @@ __device__ __forceinline__ PairStatus scaled_forward(
   ScaledState<kRows> state;
   state.start(false, 0);
   PairStatus status = PairStatus::kGivenUp;
-  if (!(problem.penalty_of(pair) * problem.scale_of(pair) <= kMostScaledPenalty)) group.is_active = false;
+  const bool is_light = problem.penalty_of(pair) * problem.scale_of(pair) <= kMostScaledPenalty;
+  if (!is_light || !(group.mean_cost() <= kMostScaledMean)) group.is_active = false;
   while (__any_sync(kAllLanes, group.is_active)) {
     const int strip = group.strip, chunk = group.chunk;
     const bool starts = group.is_active && chunk == 0, has_edge = group.is_active && strip > 0;
@@ -86,14 +87,14 @@ __device__ __forceinline__ PairStatus scaled_forward(
     group.read_edge(above, has_edge);
     if (!group.all_of_group(is_right)) group.is_active = false;
     bool is_plain =
-        __all_sync(kAllLanes, !group.is_active || (is_shallow && state.lost == 0 && !group.may_enter() && !group.ends_here()));
+        __all_sync(kAllLanes, !group.is_active || (is_shallow && !group.may_enter() && !group.ends_here()));
     const bool keeps = layout.keeps && group.is_active;
     int* const kept = layout.snapshot(own, strip, chunk);
     if (keeps) state.keep(group, kept);
     __syncwarp();
 
     double last = 0;
-    const int reference_before = state.reference;
+    const int reference_before = state.reference, lost_before = state.lost;
     int reference = 0;  // of the last entry
     if (is_plain) {
       state.put_aside(memory.spare);
@@ -107,7 +108,7 @@ __device__ __forceinline__ PairStatus scaled_forward(
       for (int i = group.lane; i < kSteps; i += group.lanes) memory.handed_reference[group.group][i] = reference;
       state.template renew<false>(group, group.has_rows());
       is_plain = __all_sync(kAllLanes, !group.is_active || state.is_exact);
-      if (!is_plain) state.take_again(memory.spare, reference_before);
+      if (!is_plain) state.take_again(memory.spare, reference_before, lost_before);
       __syncwarp();
     }
     if (keeps) state.keep_reference(group, reference_before, !is_plain, kept);

@@ -84,6 +84,28 @@ struct ScaledGroup {
       for (int d = 0; d < kDims; ++d) x[k][d] = d < problem.dim ? row[d * rows.column_stride] : 0;
     }
   }
+  // In exponents of 2, between some of the pair's rows and their mean.
+  __device__ __forceinline__ float mean_cost() const {
+    constexpr int kSamples = 4;
+    float samples[kSamples][kDims], middle[kDims] = {}, cost = 0;
+#pragma unroll
+    for (int i = 0; i < kSamples; ++i) {
+      const int place = static_cast<int>((int64_t{2} * (lane * kSamples + i) + 1) * extent.n / (2 * kSamples * lanes));
+      const float* const row = rows.data + min(place, extent.n - 1) * rows.row_stride;
+#pragma unroll
+      for (int d = 0; d < kDims; ++d) middle[d] += samples[i][d] = d < problem.dim ? row[d * rows.column_stride] : 0;
+    }
+#pragma unroll
+    for (int d = 0; d < kDims; ++d) {
+      for (int distance = lanes / 2; distance > 0; distance /= 2)
+        middle[d] += __shfl_xor_sync(kAllLanes, middle[d], distance);
+      middle[d] /= static_cast<float>(kSamples * lanes);
+    }
+#pragma unroll
+    for (int i = 0; i < kSamples; ++i) cost += CostType::finish(share_of(samples[i], middle));
+    for (int distance = lanes / 2; distance > 0; distance /= 2) cost += __shfl_xor_sync(kAllLanes, cost, distance);
+    return cost / static_cast<float>(kSamples * lanes) * scale;
+  }
   // The columns of a chunk to shared memory; visit(vector) sees each of those that the lane brings.
   template <class Visit>
   __device__ __forceinline__ void read_columns(Visit&& visit) {

@@ -15,7 +15,7 @@ struct ScaledState {
   double diag;         // the row above them, one column before
   double factor;       // from the unit of the lane above to its own
   int reference;
-  int handed;  // upper word of the least entry that was handed down since the lane was renewed
+  int handed, risen;  // upper words since the lane was renewed: the least entry that it handed down, a bound on what came to lost rows
   int lost;  // rows, the lane's first ones, that are upper bounds
   bool is_above_lost;  // whether the row above them is one, too
   bool is_exact;
@@ -26,6 +26,7 @@ struct ScaledState {
     for (int k = 0; k < kRows; ++k) left[k] = 0;
     diag = is_first ? power_of_two(kScaledTop) : 0;
     factor = 1;
+    risen = 0;
     reference = top;
     handed = kNotFinite;
     lost = 0;
@@ -48,23 +49,28 @@ struct ScaledState {
       left[k] = up = weight * (others + up);
     }
     handed = min(handed, __double2hiint(left[kRows - 1]));
+    if (!kIsDeep) risen = max(risen, __double2hiint(diag));
   }
   // Brings the lane's largest entry to 2^kScaledTop. `counts`: whether all its rows are in the table. kMayLose: this is the case
   // after every step, and rows may be lost.
   template <bool kMayLose, class Group>
   __device__ __forceinline__ void renew(const Group& group, bool counts) {
-    int most = __double2hiint(diag), least = __double2hiint(left[0]);
-    most = max(most, least);
+    int most = __double2hiint(diag), least = kNotFinite;
 #pragma unroll
-    for (int k = 1; k < kRows; ++k) {
+    for (int k = 0; k < kRows; ++k) {
       most = max(most, __double2hiint(left[k]));
-      least = min(least, __double2hiint(left[k]));
+      if (kMayLose || k >= lost) least = min(least, __double2hiint(left[k]));
     }
     const int by = kScaledTop - exponent_of(most);
     if (!kMayLose) least = min(least, handed);
     least += min(by, 0) * (1 << 20);
     const bool is_low = counts && least < kLeastWord;
-    is_exact = is_exact && (!counts || most < kNotFinite) && (kMayLose || !is_low);
+    is_exact = is_exact && (!counts || most < kNotFinite);
+    if (!kMayLose) {
+      // No more than `risen` has come down from lost rows in any step, and it has not grown.
+      const int apart = (kLostApart + 8 + static_cast<int>(group.penalty.of_cell())) << 20;
+      is_exact = is_exact && !is_low && !(counts && lost > 0 && least < risen + apart);
+    }
     const bool looks = kMayLose && __any_sync(kAllLanes, is_low || (counts && (lost > 0 || is_above_lost)));
     if (looks && counts) raise();
     if (most != 0) {
@@ -77,6 +83,8 @@ struct ScaledState {
     if (looks && counts) {
       raise();
       find_lost(static_cast<int>(group.penalty.of_cell()));
+    } else if (!kMayLose && lost > 0) {
+      raise();
     }
     handed = kNotFinite;
   }
@@ -151,6 +159,10 @@ struct ScaledState {
   __device__ __forceinline__ void start_plain(Group& group) {
     meet(group, group.memory.raw_edge[group.group][0]);
     handed = __double2hiint(left[kRows - 1]);
+    risen = __double2hiint(diag);
+#pragma unroll
+    for (int k = 0; k < kRows; ++k)
+      if (k < lost) risen = max(risen, __double2hiint(left[k]));
     const bool is_bound = set_factor(group, group.from_above(reference));
     is_exact = is_exact && !(is_bound && group.has_rows());
     group.bring_edge(group.of_lane(reference, 0));
@@ -182,13 +194,13 @@ struct ScaledState {
     for (int k = 0; k < kRows; ++k) spare[k][threadIdx.x] = left[k];
     spare[kRows][threadIdx.x] = diag;
   }
-  __device__ __forceinline__ void take_again(const Spare& spare, int reference_) {
+  __device__ __forceinline__ void take_again(const Spare& spare, int reference_, int lost_) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = spare[k][threadIdx.x];
     diag = spare[kRows][threadIdx.x];
     reference = reference_;
     handed = kNotFinite;
-    lost = 0;
+    lost = lost_;
     is_above_lost = false;
     is_exact = true;
   }
@@ -203,6 +215,7 @@ struct ScaledState {
     is_above_lost = false;
     is_exact = true;
     factor = 0;
+    risen = 0;
   }
 };
 
