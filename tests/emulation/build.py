@@ -133,6 +133,7 @@ KERNELS = {
         (r"kFewestCellsOfLists = .*;", "kFewestCellsOfLists = int64_t{1} << 16;"),
         (r"kFewestForWindows = .*;", "kFewestForWindows = 2;"),
     ],
+    "scaled.h": [(r"kFewestScaledPairs = .*;", "kFewestScaledPairs = 5, kFewestScaledWarps = 3;")],
     "soft_dtw.cpp": [*OF_CPU, *NO_GUARD, *OTHER_OPS],
     "hard_dtw.cpp": [*OF_CPU, *NO_GUARD],
     "elastic_measures.cpp": [*OF_CPU, *NO_GUARD],
