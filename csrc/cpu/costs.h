@@ -172,8 +172,7 @@ void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
     const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
     const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
-    const auto keep = [&](int64_t k, auto alive)
-                          SOFTDTW_LAMBDA { store(m[i] + k, alive ? load(m[i] + k) : infinite); };
+    const auto keep = [&](int64_t k, auto alive) SOFTDTW_LAMBDA { store(m[i] + k, alive ? load(m[i] + k) : infinite); };
     for (int64_t k = rows.begin; k < begin; k += kWidth<T>) keep(k, lanes >= splat(T(begin - k)));
     for (int64_t k = end / kWidth<T> * kWidth<T>; k < rows.end; k += kWidth<T>) keep(k, lanes < splat(T(end - k)));
   }

@@ -28,9 +28,9 @@ namespace {
 
 #include "elastic_sweep.h"
 
-#include "elastic_backward.h"
-
 #include "soft_elastic_costs.h"
+
+#include "elastic_backward.h"
 
 #include "soft_elastic_sweep.h"
 

@@ -80,8 +80,9 @@ class StepFiller {
             return distance <= W(pair_.parameter) ? Vec<W>{} : W(2) + (distance - distance);
           });
         case Measure::kWeighted:
-          return fill(type, [&](int64_t i, int64_t k, Vec<W> distance)
-                                SOFTDTW_LAMBDA { return distance * load_as(weights(i) + k, W{}); });
+          return fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
+            return distance * load_as(weights(i) + k, W{});
+          });
         case Measure::kTwed:
           return pair_.x_times ? twed<true>(type) : twed<false>(type);
         case Measure::kMsm:
@@ -117,8 +118,7 @@ class StepFiller {
     // (i - 1, j - 1) is where x and y are read one number earlier.
     Pair<T> before = table_;
     before.x -= 1, before.y += 1;
-    with_distances<W>(type, before, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance)
-                                                                    SOFTDTW_LAMBDA {
+    with_distances<W>(type, before, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
       store(sums[i] + k, distance + between<kHasTimes>(i, k, 1));
     });
     if (row_ == 0)
@@ -222,7 +222,7 @@ void fill_steps(
     for (int64_t i = 0; i < steps; ++i)
       for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) store(block.floor[i] + k, splat(-Unreachable<T>::value));
   if (inside) return;
-  const auto forbid = [&](T (*m)[kRows]) { forbid_outside(table, row, rows, step, steps, m); };
+  const auto forbid = [&](T(*m)[kRows]) { forbid_outside(table, row, rows, step, steps, m); };
   if (kind == StepKind::kGaps) return forbid(block.floor);
   forbid(block.diagonal.m);
   if (kind == StepKind::kEach) forbid(block.up.m), forbid(block.left.m);

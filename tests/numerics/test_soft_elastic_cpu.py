@@ -1,4 +1,4 @@
-"""Soft elastic values on the CPU: any gamma, strips and blocks cut anywhere, costs beyond float32, threads that share a pair."""
+"""Soft elastic values on the CPU: any gamma, strips cut anywhere, costs beyond float32, threads that share a pair."""
 
 import math
 
