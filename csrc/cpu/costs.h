@@ -162,7 +162,7 @@ void fill_from_matrix(
 // Cells left of the table or outside the band cannot be reached. Cells right of the table and below it need no care: nothing
 // of theirs flows into the table. Of r none needs any: outside the band it is a number, unless the pair has a NaN inside, too.
 template <typename T>
-void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<T>& block) {
+void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, T (*m)[kRows]) {
   const auto clamp = [&](int64_t r) { return r < rows.begin ? rows.begin : r > rows.end ? rows.end : r; };
   const Vec<T> infinite = splat<T>(Unreachable<T>::value);
   Vec<T> lanes;
@@ -172,8 +172,7 @@ void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
     const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
     const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
-    const auto keep = [&](int64_t k, auto alive)
-                          SOFTDTW_LAMBDA { store(block.m[i] + k, alive ? load(block.m[i] + k) : infinite); };
+    const auto keep = [&](int64_t k, auto alive) SOFTDTW_LAMBDA { store(m[i] + k, alive ? load(m[i] + k) : infinite); };
     for (int64_t k = rows.begin; k < begin; k += kWidth<T>) keep(k, lanes >= splat(T(begin - k)));
     for (int64_t k = end / kWidth<T> * kWidth<T>; k < rows.end; k += kWidth<T>) keep(k, lanes < splat(T(end - k)));
   }
@@ -204,5 +203,5 @@ void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step
   // Of the first row its last cell, of the last row its first one.
   const int64_t rightmost = step + steps - 1 - row - 2 * rows.begin, leftmost = step - row - 2 * (rows.end - 1);
   const bool inside = step >= rows.end - 1 && rightmost <= pair.high && leftmost >= pair.low;
-  if (!inside) forbid_outside(pair, row, rows, step, steps, block);
+  if (!inside) forbid_outside(pair, row, rows, step, steps, block.m);
 }

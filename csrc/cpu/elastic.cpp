@@ -3,6 +3,7 @@
 
 #include "binding/elastic/elastic_entry.h"
 #include "elastic_gradient.h"
+#include "soft_elastic_pass.h"
 #include "twed_terms.h"
 
 namespace softdtw {
@@ -26,19 +27,20 @@ struct ElasticCpuBackend {
 
   template <typename T>
   static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan&) {
-    return problem.batch * ElasticEdges{problem.m, true}.size(problem.n) * int64_t(sizeof(double));
+    return problem.batch * SoftElasticEdges(problem.n, problem.m).bytes();
   }
 
   template <typename T>
   static void forward(const ElasticProblem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
-    ElasticForward<T>(problem, value, saved).run(like);
+    if (!problem.is_hard()) return soft_elastic_values(problem, value, static_cast<char*>(saved), like);
+    ElasticForward<T>(problem, value, static_cast<Span*>(saved)).run(like);
   }
 
   template <typename T>
   static void backward(
       const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
       const Tensor& like) {
-    if (!problem.is_hard()) return ElasticBackwardPass<T>(problem, gradient, static_cast<const double*>(saved)).run(like);
+    if (!problem.is_hard()) return ElasticBackwardPass<T>(problem, gradient, static_cast<const char*>(saved)).run(like);
     const Span* const spans = static_cast<const Span*>(saved);
     torch::stable::parallel_for(0, problem.batch, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "elastic_pass.h"
+#include "soft_elastic_pack.h"
 
 namespace softdtw {
 namespace cpu {
@@ -53,10 +54,11 @@ struct ElasticOut {
 template <typename T>
 class ElasticBackwardPass {
  public:
-  ElasticBackwardPass(const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const double* saved)
+  ElasticBackwardPass(const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const char* saved)
       : problem_(problem),
         gradient_(gradient),
-        edges_{problem.m, true},
+        edges_(problem.n, problem.m),
+        border_(problem.sum_border ? 1 : 0),
         rows_(std::min(problem.n, kRebuiltRows)),
         saved_(saved) {}
 
@@ -81,14 +83,22 @@ class ElasticBackwardPass {
     if (problem_.measure == Measure::kMatrix) {
       sums.diagonal = gradient_.diagonal.pair(b), sums.up = gradient_.up.pair(b), sums.left = gradient_.left.pair(b);
     }
-    double* const edges = const_cast<double*>(saved_) + b * edges_.size(problem_.n);
-    for (int64_t number = ceil_div(out.extent.n, rows_) - 1; number >= 0; --number) {
-      const int64_t row = number * rows_, rows = std::min(rows_, out.extent.n - row);
-      double* const above = edges_.row(edges, number);
+    // The strips of forward, whose first one had the border, too.
+    double *const above_m = memory.above + 1, *const above_s = above_m + stride();
+    for (int64_t number = ceil_div(out.extent.n + border_, kRows) - 1; number >= 0; --number) {
+      const int64_t row = number > 0 ? number * kRows - border_ : 0;
+      const int64_t rows = std::min<int64_t>((number + 1) * kRows - border_, out.extent.n) - row;
+      if (rows == 0) continue;
+      if (number > 0) {
+        above_m[-1] = Unreachable<double>::value, above_s[-1] = 1;
+        edges_.row(saved_ + b * edges_.bytes(), border_, number, above_m - border_, above_s - border_);
+      } else {
+        work.enter_border(above_m, above_s);
+      }
       const double border = problem_.sum_border ? border_before(work, row) : 0;
       ElasticStrip strip = work.strip(row, rows, ElasticWanted::kShares, border);
-      strip.above_m = above, strip.above_s = above + edges_.stride();
-      strip.last_m = memory.last + 1, strip.last_s = memory.last + 1 + edges_.stride();
+      strip.above_m = above_m, strip.above_s = above_s;
+      strip.last_m = memory.last + 1, strip.last_s = memory.last + 1 + stride();
       strip.shares = memory.shares;
       if (!kernels(T{}).elastic(pair, strip) || !kernels(T{}).elastic_backward(pair, strip, sums)) return;
     }
@@ -98,16 +108,19 @@ class ElasticBackwardPass {
  private:
   struct Memory {
     ElasticSums<T> sums;
-    double *shares, *last;
+    double *shares, *above, *last;
     char* sums_begin;
   };
+
+  int64_t stride() const { return round_up(problem_.m + 1, 8); }  // of a row, from column -1 on
 
   int64_t carve(char* base, ElasticWork<T>& work, Memory& memory) const {
     const int64_t own = work.carve(base);
     Parts parts{base ? base + own : nullptr};
     const int64_t stride = ElasticStrip::stride(rows_);
     memory.shares = parts.take<double>((problem_.m + rows_) * 3 * stride);
-    memory.last = parts.take<double>(edges_.row_size());
+    memory.above = parts.take<double>(2 * this->stride());
+    memory.last = parts.take<double>(2 * this->stride());
     ElasticSums<T>& sums = memory.sums;
     sums = {};
     sums.masses = parts.take<double>(10 * stride);
@@ -197,9 +210,9 @@ class ElasticBackwardPass {
 
   const ElasticProblem<T>& problem_;
   const ElasticGradient<T>& gradient_;
-  const ElasticEdges edges_;
-  const int64_t rows_;
-  const double* const saved_;
+  const SoftElasticEdges edges_;
+  const int64_t border_, rows_;
+  const char* const saved_;
 };
 
 // Along the paths of a hard problem.

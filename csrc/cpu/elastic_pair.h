@@ -51,7 +51,7 @@ struct StripRows {
   }
 };
 
-enum class ElasticWanted { kHard, kSteps, kSoft, kShares };
+enum class ElasticWanted { kHard, kSteps, kShares };  // kShares: of soft ones, whose values soft_elastic.h has
 
 // A strip, and memory to sweep it with. Entries of a row or of a column begin at place -1, the border.
 struct ElasticStrip {

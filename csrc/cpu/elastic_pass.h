@@ -16,13 +16,11 @@ namespace cpu {
 // What is kept of a pair from strip to strip: the rows above each of them and the last row, entries from column -1 on.
 struct ElasticEdges {
   int64_t m;
-  bool is_soft;
 
   int64_t stride() const { return round_up(m + 1, 8); }
-  int64_t row_size() const { return stride() * (is_soft ? 2 : 1); }
-  double* row(double* edges, int64_t number) const { return edges + number * row_size() + 1; }
+  double* row(double* edges, int64_t number) const { return edges + number * stride() + 1; }
   static int64_t rows(int64_t n) { return ceil_div(n, kRebuiltRows) + 1; }
-  int64_t size(int64_t n) const { return rows(n) * row_size(); }
+  int64_t size(int64_t n) const { return rows(n) * stride(); }
 };
 
 // Memory for a pair, and the pair packed into it.
@@ -186,18 +184,16 @@ class ElasticWork {
   double border_ = 0;
 };
 
+// Hard values, and paths.
 template <typename T>
 class ElasticForward {
  public:
-  // `saved`: null, edges (soft), or spans (hard).
-  ElasticForward(const ElasticProblem<T>& problem, T* value, void* saved)
+  ElasticForward(const ElasticProblem<T>& problem, T* value, Span* spans)
       : problem_(problem),
         value_(value),
-        is_soft_(!problem.is_hard()),
-        edges_{problem.m, is_soft_},
-        rows_(std::min(problem.n, saved ? kRebuiltRows : kElasticRows)),
-        saved_edges_(is_soft_ ? static_cast<double*>(saved) : nullptr),
-        spans_(is_soft_ ? nullptr : static_cast<Span*>(saved)) {}
+        edges_{problem.m},
+        rows_(std::min(problem.n, spans ? kRebuiltRows : kElasticRows)),
+        spans_(spans) {}
 
   void run(const Tensor& like) const {
     ElasticWork<T> work(problem_, rows_, false);
@@ -208,14 +204,11 @@ class ElasticForward {
 
   void operator()(int64_t b, char* memory) const {
     const Extent extent = problem_.extent(b);
-    // All of what is saved is the same from run to run, also what no strip writes.
-    if (saved_edges_) std::fill_n(saved_edges_ + b * edges_.size(problem_.n), edges_.size(problem_.n), 0.0);
     if (!extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
     ElasticWork<T> work(problem_, rows_, false);
     double* edges;
     uint8_t* steps;
     carve(memory, work, edges, steps);
-    if (saved_edges_) edges = saved_edges_ + b * edges_.size(problem_.n);
     const double r = work.enter(b) ? sweep(work, edges) : std::numeric_limits<double>::quiet_NaN();
     value_[b] = static_cast<T>(r);
     if (!spans_) return;
@@ -227,40 +220,32 @@ class ElasticForward {
   int64_t carve(char* base, ElasticWork<T>& work, double*& edges, uint8_t*& steps) const {
     const int64_t own = work.carve(base);
     Parts parts{base ? base + own : nullptr};
-    const int64_t size = saved_edges_ ? 0 : spans_ ? edges_.size(problem_.n) : edges_.row_size();
-    edges = parts.take<double>(size);
+    edges = parts.take<double>(spans_ ? edges_.size(problem_.n) : edges_.stride());
     steps = parts.take<uint8_t>(spans_ ? (problem_.m + rows_) * ElasticStrip::stride(rows_) + kElasticSlack : 0);
     return own + parts.used;
   }
-
-  double* s_of(double* m) const { return is_soft_ ? m + edges_.stride() : nullptr; }
 
   // The value, and all edges where more than one is kept.
   double sweep(ElasticWork<T>& work, double* edges) const {
     const ElasticPair<T>& pair = work.pair;
     double* above = edges_.row(edges, 0);
-    work.enter_border(above, s_of(above));
+    work.enter_border(above, nullptr);
     bool is_sound = true;
     double border = 0;
-    const bool keeps = saved_edges_ || spans_;
     for (int64_t row = 0, number = 0; row < pair.extent.n && is_sound; row += rows_, ++number) {
       const int64_t rows = std::min(rows_, pair.extent.n - row);
       work.enter_rows(row, rows);
-      ElasticStrip strip = work.strip(row, rows, is_soft_ ? ElasticWanted::kSoft : ElasticWanted::kHard, border);
+      ElasticStrip strip = work.strip(row, rows, ElasticWanted::kHard, border);
       border = work.border();
-      double* const last = keeps ? edges_.row(edges, number + 1) : above;
-      strip.above_m = above, strip.above_s = s_of(above);
-      strip.last_m = last, strip.last_s = s_of(last);
+      double* const last = spans_ ? edges_.row(edges, number + 1) : above;
+      strip.above_m = above;
+      strip.last_m = last;
       is_sound = kernels(T{}).elastic(pair, strip);
       last[-1] = strip.border_m[rows - 1];
-      if (is_soft_) s_of(last)[-1] = strip.border_s[rows - 1];
       above = last;
     }
     if (!is_sound) return std::numeric_limits<double>::quiet_NaN();
-    const double last = above[pair.extent.m - 1];
-    if (!is_soft_) return last;
-    if (last >= far_away<double>()) return std::numeric_limits<double>::infinity();
-    return (last - std::log2(s_of(above)[pair.extent.m - 1])) / pair.scale;
+    return above[pair.extent.m - 1];
   }
 
   // From the last cell back to the first, strip by strip; rows and columns from 0, the border, to n and m.
@@ -311,10 +296,8 @@ class ElasticForward {
 
   const ElasticProblem<T>& problem_;
   T* const value_;
-  const bool is_soft_;
   const ElasticEdges edges_;
   const int64_t rows_;
-  double* const saved_edges_;
   Span* const spans_;
 };
 

@@ -35,7 +35,7 @@ struct SoftTerm {
   SOFTDTW_INLINE Vec<double> at(Vec<double> least) const { return times_power(s, least - m); }
 };
 
-template <typename T, bool kWithShares>
+template <typename T>
 SOFTDTW_INLINE void soft_elastic_cells(
     const StepCosts<const T*>& costs, double scale, const double* before_m, const double* before_s, const double* last_m,
     const double* last_s, double* now_m, double* now_s, double* shares, int64_t stride, int64_t count) {
@@ -48,12 +48,10 @@ SOFTDTW_INLINE void soft_elastic_cells(
     V m = minimum(minimum(left.m, up.m), diagonal.m);
     const V from_up = up.at(m), from_left = left.at(m), from_diagonal = diagonal.at(m);
     V s = (from_left + from_up) + from_diagonal;
-    if constexpr (kWithShares) {
-      const V inverse = 1.0 / s;
-      store(shares + k, from_diagonal * inverse);
-      store(shares + stride + k, from_up * inverse);
-      store(shares + 2 * stride + k, from_left * inverse);
-    }
+    const V inverse = 1.0 / s;
+    store(shares + k, from_diagonal * inverse);
+    store(shares + stride + k, from_up * inverse);
+    store(shares + 2 * stride + k, from_left * inverse);
     normalise<double>(m, s);
     store(now_m + k, m);
     store(now_s + k, s);
@@ -96,7 +94,7 @@ class ElasticSweep {
         const int64_t rounded = (count + kLanes - 1) / kLanes * kLanes, k = own.first;
         const StepCosts<const T*> costs = costs_(d, k, rounded, spoiled);
         if constexpr (kIsSoft)
-          soft_elastic_cells<T, kWanted == ElasticWanted::kShares>(
+          soft_elastic_cells<T>(
               costs, pair_.scale, m_[before] + k, s_[before] + k, m_[left] + k, s_[left] + k, m_[now] + k, s_[now] + k,
               shares + k, stride, rounded);
         else
@@ -119,7 +117,7 @@ class ElasticSweep {
   }
 
  private:
-  static constexpr bool kIsSoft = kWanted == ElasticWanted::kSoft || kWanted == ElasticWanted::kShares;
+  static constexpr bool kIsSoft = kWanted == ElasticWanted::kShares;
   static constexpr double kFar = kIsSoft ? Unreachable<double>::value : __builtin_inf();
 
   static int place(int64_t diagonal) { return int((diagonal + 3) % 3); }
@@ -155,8 +153,6 @@ bool elastic_sweep(const ElasticPair<T>& pair, const ElasticStrip& strip) {
         return ElasticSweep<T, Type, ElasticWanted::kHard>(pair, strip)();
       case ElasticWanted::kSteps:
         return ElasticSweep<T, Type, ElasticWanted::kSteps>(pair, strip)();
-      case ElasticWanted::kSoft:
-        return ElasticSweep<T, Type, ElasticWanted::kSoft>(pair, strip)();
       default:
         return ElasticSweep<T, Type, ElasticWanted::kShares>(pair, strip)();
     }

@@ -15,6 +15,7 @@
 #include "hard_group.h"
 #include "hard_pair.h"
 #include "progress.h"
+#include "soft_elastic.h"
 
 namespace softdtw {
 namespace cpu {
@@ -167,6 +168,9 @@ struct Kernels {
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
   bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
+  // The same as forward; and what exponentials of `count` gaps are, which m holds before.
+  void (*soft_elastic)(const SoftElastic<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
+  void (*gap_weights)(double scale, int64_t count, T* m, T* s);
   bool (*elastic_backward)(const ElasticPair<T>& pair, const ElasticStrip& strip, ElasticSums<T>& sums);
 };
 
