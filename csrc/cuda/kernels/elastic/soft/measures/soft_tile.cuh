@@ -6,7 +6,7 @@
 // a column, they are split once.
 //
 // kForwardBlocks: of four warps each, that a multiprocessor has to hold in float32. With four of them the compiler keeps in memory
-// what does not fit the registers that are left for a lane: of given gap costs a tenth of all instructions.
+// what does not fit the registers that are left for a lane, which is most where gap costs are given.
 //
 // For gradients (soft_sums.cuh) a tile has kLooksUp, whether costs depend on the row above; kCountsOnward, whether the diagonal step out of a
 // cell costs what the cell's own vectors say, too; kHasGaps, whether the caller gives gap costs; and what masses of steps, D, U and L, say of
