@@ -22,7 +22,7 @@ def environment_for(part):
     """The environment variables to build one of "cpu", "cuda" with."""
     if part == "cpu":
         return {"TORCHSOFTDTW_BUILD_CUDA": "0"}
-    return {"TORCHSOFTDTW_BUILD_CUDA": "1", "TORCH_CUDA_ARCH_LIST": ARCHITECTURES}
+    return {"TORCHSOFTDTW_BUILD_CUDA": "1", "TORCHSOFTDTW_COMPRESS": "1", "TORCH_CUDA_ARCH_LIST": ARCHITECTURES}
 
 
 def build(part, folder):

@@ -80,6 +80,11 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "dtw_within_of_pairs(Tensor x_index, Tensor y_index, Tensor x, Tensor y, Tensor low, Tensor high, Tensor limits, "
       "Tensor? x_lengths, Tensor? y_lengths, int bandwidth, float warp_penalty, str cost) -> Tensor");
 
+  // For cosine costs (core/unit_vectors.h): unit (B, L, width) float32 and inverse (B, L) float64, 1 / length or 0, of series (B, L,
+  // D) float32, width at least D + 2; flag 0 or 1. Backward takes `unit` and `inverse` as forward returned them.
+  m.def("unit_vectors(Tensor series, int flag, int width) -> (Tensor unit, Tensor inverse)");
+  m.def("unit_vectors_backward(Tensor grad_unit, Tensor unit, Tensor inverse, int dim) -> Tensor grad_series");
+
   // Of every range of y, and so of every column that is its last one, the hard DTW of x with the best: value (B, M) float64
   // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.
   m.def("best_ranges(Tensor x, Tensor y, float warp_penalty, str cost) -> (Tensor value, Tensor start)");
@@ -105,6 +110,21 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
          "bool need_x, bool need_y, bool need_times, bool need_gaps, bool need_numbers) -> (Tensor grad_x, Tensor grad_y, "
          "Tensor grad_x_times, Tensor grad_y_times, Tensor grad_x_gaps, Tensor grad_y_gaps, Tensor grad_parameter, "
          "Tensor grad_gamma)")
+            .c_str());
+  // What twed charges rows and columns, (14) of core/twed_terms.h: the x_times, y_times, x_gaps and y_gaps of elastic. Given times are
+  // float32, float64 or int64; nus and lmbdas (B,) float64, or None. Times come back empty where elastic needs none, and (1, L) where
+  // all pairs have the same. ..._has_slopes: an infinite step of x or y, which has no slope, costs NaN. Gradients to nus and lmbdas
+  // are of each series of x and then of y; empty where none is asked for.
+  const std::string twed_given =
+      "Tensor x, Tensor y, Tensor? x_times, Tensor? y_times, Tensor? x_lengths, Tensor? y_lengths, Tensor? nus, "
+      "Tensor? lmbdas, float nu, float lmbda, str cost, ";
+  m.def(("twed_terms(" + twed_given +
+         "bool x_has_slopes, bool y_has_slopes) -> (Tensor x_times, Tensor y_times, Tensor x_gaps, Tensor y_gaps)")
+            .c_str());
+  m.def(("twed_terms_backward(Tensor? grad_x_times, Tensor? grad_y_times, Tensor? grad_x_gaps, Tensor? grad_y_gaps, " +
+         twed_given +
+         "bool need_x, bool need_y, bool need_times, bool need_numbers) -> (Tensor grad_x, Tensor grad_y, "
+         "Tensor grad_x_times, Tensor grad_y_times, Tensor grad_nus, Tensor grad_lmbdas)")
             .c_str());
   // diagonal, up, left: (B, N, M) of one dtype, any strides, 0 where they do not depend on the cell. Their gradients are D, U, L.
   m.def(

@@ -24,6 +24,20 @@
 
 namespace softdtw {
 
+// What the size of the bytes says that a forward pass has saved: the code of its plan.
+inline int code_of_saved(const Tensor& saved, const Tensor& like) {
+  STD_TORCH_CHECK(
+      saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte && saved.is_contiguous() &&
+          saved.device() == like.device(),
+      "saved: expected a contiguous uint8 tensor on the device of the input, as forward returns it");
+  return recorded_code(saved.numel());
+}
+inline void check_bytes(const Tensor& saved, int64_t expected) {
+  STD_TORCH_CHECK(
+      saved.numel() == expected, "saved: expected ", expected, " bytes for these arguments, got ", saved.numel(),
+      ": forward had others, or saved nothing");
+}
+
 template <class Backend>
 struct EntryPoints {
   using Plan = typename Backend::Plan;
@@ -43,21 +57,14 @@ struct EntryPoints {
 
   // The plan of the forward pass that has saved `saved`.
   static Plan plan_of(const Tensor& saved, const Tensor& like) {
-    STD_TORCH_CHECK(
-        saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte && saved.is_contiguous() &&
-            saved.device() == like.device(),
-        "saved: expected a contiguous uint8 tensor on the device of the input, as forward returns it");
-    return Backend::plan_from_code(recorded_code(saved.numel()));
+    return Backend::plan_from_code(code_of_saved(saved, like));
   }
 
   template <typename T>
   static void run_backward(
       const Problem<T>& problem, const Plan& plan, Gradient<T> gradient, const Tensor& grad_value, const Tensor& value,
       const Tensor& saved, const Tensor& like) {
-    const int64_t expected = recorded(Backend::template saved_bytes<T>(problem, plan), plan.code());
-    STD_TORCH_CHECK(
-        saved.numel() == expected, "saved: expected ", expected, " bytes for these arguments, got ", saved.numel(),
-        ": forward had others, or saved nothing");
+    check_bytes(saved, recorded(Backend::template saved_bytes<T>(problem, plan), plan.code()));
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
     const Tensor result = packed(value);

@@ -1,8 +1,9 @@
 // The backend of elastic measures on the CPU.
 #include <torch/csrc/stable/library.h>
 
-#include "binding/elastic_entry.h"
+#include "binding/elastic/elastic_entry.h"
 #include "elastic_gradient.h"
+#include "twed_terms.h"
 
 namespace softdtw {
 namespace cpu {
@@ -43,6 +44,15 @@ struct ElasticCpuBackend {
       for (int64_t b = begin; b < end; ++b)
         gradient_along<T>({problem, gradient, b, problem.extent(b)}, spans + b * (problem.n + 1));
     });
+  }
+
+  template <typename T>
+  static void twed_terms(const TwedTerms<T>& terms, const TwedTermsOut<T>& out, const Tensor&) {
+    cpu::twed_terms(terms, out);
+  }
+  template <typename T>
+  static void twed_terms_gradient(const TwedTerms<T>& terms, const TwedTermsGradient<T>& gradient, const Tensor&) {
+    cpu::twed_terms_gradient(terms, gradient);
   }
 };
 

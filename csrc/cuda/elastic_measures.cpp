@@ -1,8 +1,9 @@
 // Elastic measures on CUDA: memory, a device and the caller's stream for the kernels of kernels/elastic.
 #include <torch/csrc/stable/library.h>
 
-#include "binding/elastic_entry.h"
+#include "binding/elastic/elastic_entry.h"
 #include "cuda/kernels/elastic/elastic_kernels.h"
+#include "cuda/kernels/elastic/twed_terms_kernels.h"
 #include "launch.h"
 
 namespace softdtw {
@@ -63,6 +64,17 @@ struct ElasticCudaBackend {
                               : plan.has_soft_strips ? soft_strips_backward(problem, gradient, saved, scratch, stream)
                                                      : elastic_diagonal_backward(problem, gradient, saved, scratch, stream);
     check(error, "elastic", "backward");
+  }
+
+  template <typename T>
+  static void twed_terms(const TwedTerms<T>& terms, const TwedTermsOut<T>& out, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    check(twed_terms_forward(terms, out, current_stream(like)), "twed_terms", "forward");
+  }
+  template <typename T>
+  static void twed_terms_gradient(const TwedTerms<T>& terms, const TwedTermsGradient<T>& gradient, const Tensor& like) {
+    const torch::stable::accelerator::DeviceGuard guard(like.get_device());
+    check(twed_terms_backward(terms, gradient, current_stream(like)), "twed_terms", "backward");
   }
 };
 

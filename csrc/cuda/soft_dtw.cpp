@@ -69,7 +69,7 @@ struct CudaBackend {
   // Of the kernels that read vectors: each strip adds to dy, and to dx where it does not fit a warp's registers.
   static std::pair<bool, bool> adds_up(const Call& call, const Plan& plan) {
     const bool has_products = order(call, plan, Pass::kBackward) == Order::kVectors;
-    return {has_products && call.dim > kFewDims, has_products};
+    return {has_products && call.dim > kFewDims, has_products || plan.is(Specialization::kScaledLinearDomain)};
   }
 
   template <typename T>
@@ -106,7 +106,7 @@ Tensor pair_statuses(Tensor saved, int64_t batch) {
   const std::optional<Plan> plan = Plan::from_code(recorded_code(saved.numel()));
   STD_TORCH_CHECK(
       plan.has_value() && plan->gives_up_pairs(),
-      "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2 or banded");
+      "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2, banded or scaled_linear_domain");
   return torch::stable::clone(torch::stable::narrow(saved, 0, 0, batch * static_cast<int64_t>(sizeof(PairStatus))));
 }
 

@@ -291,6 +291,15 @@ def test_warping_measures_are_dtw_of_what_they_are_made_of():
     torch.testing.assert_close(wddtw(x, y), wdtw(*slopes))
 
 
+@pytest.mark.parametrize("function", [ddtw, wddtw])
+def test_slopes_need_three_vectors(function):
+    x, y = normal(2, 9, 1), normal(2, 9, 1, seed=1)
+    with pytest.raises(ValueError, match=r"x: expected series of at least 3 vectors .* got \(2, 2, 1\)"):
+        function(x[:, :2], y)
+    with pytest.raises(ValueError, match="y_lengths: expected lengths of at least 3, for slopes, got 2"):
+        function(x, y, y_lengths=torch.tensor([9, 2]))
+
+
 def test_aeon_agrees_on_what_is_made_of_dtw():
     aeon = pytest.importorskip("aeon.distances")
     x, y = normal(20, 2), normal(17, 2, seed=1)

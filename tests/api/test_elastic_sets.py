@@ -5,6 +5,7 @@ import torch
 from cases import normal
 
 from torchsoftdtw import cdist, measures, msm, nearest
+from torchsoftdtw._pairs import elastic as elastic_pairs
 from torchsoftdtw.estimators import SoftDTWKMeans, SoftDTWKNeighborsClassifier, SoftDTWNearestCentroid
 
 MEASURES = [
@@ -36,6 +37,22 @@ def test_cdist_has_the_values_of_all_pairs(measure, dim):
     table = cdist(x, distance=measure)
     torch.testing.assert_close(table, pair_by_pair(measure, x, x))
     assert torch.equal(table, table.T)
+
+
+def test_a_call_has_more_pairs_where_they_are_indices(monkeypatch):
+    monkeypatch.setattr(elastic_pairs, "MOST_BYTES", 1 << 20)
+    x = normal(600, 60, 1)
+
+    def most(measure, gamma=0.0, with_gradients=False):
+        own = elastic_pairs.ElasticMeasure(measure, -1, gamma, "auto", None, None)
+        height, width = own.tile_shape((600, 600), x, x, True, with_gradients)
+        return height * width
+
+    assert most(measures.TWED()) > 2 * most(measures.WDDTW()) > 2 * most(measures.TWED(), with_gradients=True)
+    assert most(measures.TWED()) > most(measures.TWED(), gamma=0.1)
+    expected = cdist(x[:50], distance=measures.TWED())
+    monkeypatch.setattr(elastic_pairs, "MOST_BYTES", 1 << 14)
+    assert torch.equal(cdist(x[:50], distance=measures.TWED()), expected)
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=repr)

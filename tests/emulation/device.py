@@ -19,6 +19,8 @@ OPS = {
         *("hessian_product", "third_order_product"),
         *("dtw", "dtw_backward", "dtw_of_pairs", "dtw_backward_of_pairs"),
         *("dtw_from_cost", "dtw_from_cost_backward", "best_ranges"),
+        *("twed_terms", "twed_terms_backward"),
+        *("unit_vectors", "unit_vectors_backward"),
     ),
 }
 FUNCTIONS = (  # of kernels.cpp

@@ -95,8 +95,9 @@ def test_a_bad_number_spoils_its_pair_alone(kernel, dim, cost, bad):
     assert not np.isfinite(spoiled[1][2]).any() and not np.isfinite(spoiled[2][2]).any()
 
 
-@of_kernels
+@pytest.mark.parametrize(("dim", "kernel"), [case for case in KERNELS if "few_dims" not in case.id])
 def test_so_many_pairs_that_blocks_take_turns(kernel, dim):
+    """tiled/few_dims takes no more pairs than have a place at once."""
     x, y = pairs_of(140, 130, 4, dim)
     for options in ({"warp_penalty": 0.3}, {"bandwidth": 25}):
         times = 100 if GPU == "cuda" else 3

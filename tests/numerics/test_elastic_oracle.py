@@ -90,6 +90,15 @@ def test_values_are_those_of_the_oracle(kernel, name, gamma, dtype):
         assert_close(numpy64(value), expected_values(name, x, y, gamma), dtype, gamma, unit)
 
 
+@pytest.mark.parametrize("degree", [1, 2, -1, -2])
+def test_degrees_of_twed_are_those_of_the_oracle(kernel, degree):
+    numbers = {"nu": 0.3, "lmbda": 0.5, "degree": degree}
+    for dim in (1, 3):
+        x, y = series(12, 9, dim)
+        value = twed(x.to(kernel.device), y.to(kernel.device), kernel=kernel.name, **numbers)
+        assert_close(numpy64(value), expected_values("twed", x, y, 0.0, **numbers), torch.float64)
+
+
 @pytest.mark.parametrize("gamma", [0.0, 0.1])
 @pytest.mark.parametrize("bandwidth", [0, 1, 5, 40])
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,10 +1,9 @@
 """Vectors of length 1, between which the cosine cost is half of the squared Euclidean one."""
 
-import math
-
 import torch
 
 from .._internals import under_transform
+from .._kernels import ops
 
 
 def unit_vectors(series, zero_flag):
@@ -36,32 +35,25 @@ def _by_steps(series, zero_flag):
 
 
 class UnitVectors(torch.autograd.Function):
-    """The same of float32 in few kernels, which for short problems take longer than soft-DTW does.
+    """The same of float32 in one kernel: with PyTorch's, a short problem takes longer for this than for soft-DTW.
 
-    Squares of float32 have room in float64. On CUDA zeros follow, so that vectors can be read four numbers at a time.
+    On CUDA zeros follow, so that vectors can be read four numbers at a time.
     """
 
     @staticmethod
     def forward(ctx, series, zero_flag):
         dim = series.shape[2]
         more = 2 + (-(dim + 2) % 4 if series.is_cuda else 0)
-        norm = torch.linalg.vector_norm(series, dim=2, keepdim=True, dtype=torch.float64)
-        unit = series.new_empty((*series.shape[:2], dim + more))
-        unit[..., dim:] = 0
-        torch.eq(norm, 0, out=unit[..., dim + zero_flag].unsqueeze(2))
-        norm = torch.threshold_(norm, 0, math.inf)  # so that zero vectors stay what they are, and have no gradient
-        torch.div(series, norm, out=unit[..., :dim])
+        unit, inverse = ops.unit_vectors(series, zero_flag, dim + more)
         ctx.zero_flag = zero_flag
-        ctx.save_for_backward(series, norm, unit)
+        ctx.save_for_backward(series, inverse, unit)
         return unit
 
     @staticmethod
     def backward(ctx, gradient):
-        series, norm, unit = ctx.saved_tensors
+        series, inverse, unit = ctx.saved_tensors
         dim = series.shape[2]
         if torch.is_grad_enabled():  # for derivatives of higher order
             steps = _by_steps(series, ctx.zero_flag)
             return *torch.autograd.grad(steps, series, gradient[..., : dim + 2], create_graph=True), None
-        unit, gradient = unit[..., :dim], gradient[..., :dim]
-        along = (unit * gradient).sum(2, keepdim=True)
-        return torch.addcmul(gradient, unit, along, value=-1).div_(norm), None
+        return ops.unit_vectors_backward(gradient, unit, inverse, dim), None

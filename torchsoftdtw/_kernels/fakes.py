@@ -124,6 +124,17 @@ def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
     return cost_matrix.new_empty(cost_matrix.shape)
 
 
+@torch.library.register_fake("torchsoftdtw::unit_vectors")
+def _(series, flag, width):
+    batch, length, _ = series.shape
+    return series.new_empty((batch, length, width)), series.new_empty((batch, length), dtype=torch.float64)
+
+
+@torch.library.register_fake("torchsoftdtw::unit_vectors_backward")
+def _(grad_unit, unit, inverse, dim):
+    return unit.new_empty((*inverse.shape, dim))
+
+
 @torch.library.register_fake("torchsoftdtw::best_ranges")
 def _(x, y, warp_penalty, cost):
     shape = x.shape[0], y.shape[1]
@@ -197,3 +208,33 @@ def _(
 ):  # fmt: skip
     tables = (diagonal.new_empty(diagonal.shape) for _ in range(3))
     return *tables, diagonal.new_empty((diagonal.shape[0] if need_numbers else 0,))
+
+
+@torch.library.register_fake("torchsoftdtw::twed_terms")
+def _(
+    x, y, x_times, y_times, x_lengths, y_lengths, nus, lmbdas, nu, lmbda, cost, x_has_slopes, y_has_slopes,
+):  # fmt: skip
+    are_shared = x_times is not None and x_times.stride(0) == 0 and y_times.stride(0) == 0
+    are_shared = are_shared and nus is None and x_lengths is None and y_lengths is None
+
+    def times(series):
+        if x_times is None and nus is None:
+            return series.new_empty((0,))
+        return series.new_empty((min(1, series.shape[0]) if are_shared else series.shape[0], series.shape[1]))
+
+    return times(x), times(y), *(series.new_empty(series.shape[:2]) for series in (x, y))
+
+
+@torch.library.register_fake("torchsoftdtw::twed_terms_backward")
+def _(
+    grad_x_times, grad_y_times, grad_x_gaps, grad_y_gaps, x, y, x_times, y_times, x_lengths, y_lengths, nus, lmbdas, nu,
+    lmbda, cost, need_x, need_y, need_times, need_numbers,
+):  # fmt: skip
+    has_times = need_times and x_times is not None
+    series = [own.new_empty(own.shape if needed else (0,)) for own, needed in ((x, need_x), (y, need_y))]
+    times = [own.new_empty(own.shape[:2] if has_times else (0,)) for own in (x, y)]
+    count = x.shape[0] + y.shape[0]
+    numbers = [
+        x.new_empty((0 if own is None or not need_numbers else count,), dtype=torch.float64) for own in (nus, lmbdas)
+    ]
+    return *series, *times, *numbers

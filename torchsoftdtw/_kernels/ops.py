@@ -43,10 +43,14 @@ dtw_within_of_pairs = torch.ops.torchsoftdtw.dtw_within_of_pairs.default
 dtw_from_cost = torch.ops.torchsoftdtw.dtw_from_cost.default
 dtw_from_cost_backward = torch.ops.torchsoftdtw.dtw_from_cost_backward.default
 best_ranges = torch.ops.torchsoftdtw.best_ranges.default
+unit_vectors = torch.ops.torchsoftdtw.unit_vectors.default
+unit_vectors_backward = torch.ops.torchsoftdtw.unit_vectors_backward.default
 elastic = torch.ops.torchsoftdtw.elastic.default
 elastic_backward = torch.ops.torchsoftdtw.elastic_backward.default
 elastic_from_costs = torch.ops.torchsoftdtw.elastic_from_costs.default
 elastic_from_costs_backward = torch.ops.torchsoftdtw.elastic_from_costs_backward.default
+twed_terms = torch.ops.torchsoftdtw.twed_terms.default
+twed_terms_backward = torch.ops.torchsoftdtw.twed_terms_backward.default
 cpu_elastic_saved_size = torch.ops.torchsoftdtw.cpu_elastic_saved_size.default
 cuda_elastic_saved_size = torch.ops.torchsoftdtw.cuda_elastic_saved_size.default
 

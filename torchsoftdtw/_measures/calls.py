@@ -10,6 +10,7 @@ from .._autograd.elastic import OF_SERIES
 from .._inputs import per_pair
 from .._inputs.kinds import describe
 from . import pairs as of
+from .twed_terms import twed_terms
 
 
 class Call(NamedTuple):
@@ -46,35 +47,17 @@ def check_degree(degree, dim=None):
 
 def twed(pairs, nu, lmbda, degree, x_times, y_times):
     dim = pairs.x.shape[2]
-    check_degree(degree, dim)
+    cost = norm_of(check_degree(degree, dim), dim)
     nu, lmbda = of.numbers("nu", nu, pairs), of.numbers("lmbda", lmbda, pairs)
-    x_times, y_times = of.times(x_times, y_times, pairs)
-    if x_times is None and nu[0] is not None:  # whose gradient comes through the times
-        places = (torch.arange(series.shape[1], device=series.device) for series in (pairs.x, pairs.y))
-        x_times, y_times = (place.to(pairs.x.dtype).expand(len(pairs.x), -1) for place in places)
-    if x_times is not None:
-        x_times, y_times = (own * of.column(nu, own) for own in (x_times, y_times))
-    sides = (pairs.x, x_times, pairs.options.x_lengths), (pairs.y, y_times, pairs.options.y_lengths)
-    gaps = [_gaps_of_steps(*side, degree, nu[1], lmbda) for side in sides]
-    numbers = None, nu[1]
-    return Call(pairs.inputs("twed", norm_of(degree, dim), numbers=numbers, times=(x_times, y_times), gaps=gaps), _as_it_is)
-
-
-def _gaps_of_steps(series, times, lengths, degree, unit, lmbda):
-    """(B, L): what it costs to leave out a row; the first, which no path leaves out, is 0."""
-    series = of.without_padding(series, lengths)
-    gaps = of.gap_norm(series.diff(dim=1), degree)
-    if times is not None:
-        unit = times.diff(dim=1).abs()
-    gaps = gaps + (unit + of.column(lmbda, series))
-    return torch.nn.functional.pad(gaps, (1, 0))
+    times, gaps = twed_terms(pairs, of.times(x_times, y_times, pairs), nu, lmbda, cost)
+    return Call(pairs.inputs("twed", cost, numbers=(None, nu[1]), times=times, gaps=gaps), _as_it_is)
 
 
 def erp(pairs, g):
     dim = pairs.x.shape[2]
     gap = _gap_vector(g, pairs)
     sides = (pairs.x, pairs.options.x_lengths), (pairs.y, pairs.options.y_lengths)
-    gaps = [of.gap_norm(of.without_padding(series, lengths) - gap, 2) for series, lengths in sides]
+    gaps = [of.gap_norm(of.without_padding(series, lengths) - gap, "euclidean") for series, lengths in sides]
     return Call(pairs.inputs("edit", norm_of(2, dim), gaps=gaps, sum_border=True), _as_it_is)
 
 

@@ -111,17 +111,16 @@ def without_padding(series, lengths):
 
 
 def times(x_times, y_times, pairs):
-    """Both, (B, N) and (B, M) in the dtype of the series, shifted to begin near 0 in their own precision; None, None."""
+    """Both, (B, N) and (B, M), of one dtype: float32, float64 or int64; None, None."""
     if x_times is None and y_times is None:
         return None, None
     if x_times is None or y_times is None:
         raise ValueError("x_times and y_times: expected both or neither")
     x_times = _checked_times("x_times", x_times, pairs.x, pairs.batched, pairs.options.x_lengths)
     y_times = _checked_times("y_times", y_times, pairs.y, pairs.batched, pairs.options.y_lengths)
-    common = torch.promote_types(x_times.dtype, y_times.dtype)
-    x_times, y_times = x_times.to(common), y_times.to(common)
-    origin = torch.minimum(x_times[:, :1], y_times[:, :1]).detach()
-    return (x_times - origin).to(pairs.x.dtype), (y_times - origin).to(pairs.x.dtype)
+    if x_times.dtype != y_times.dtype:
+        x_times, y_times = x_times.double(), y_times.double()
+    return x_times, y_times
 
 
 def _checked_times(name, given, series, batched, lengths):
@@ -136,35 +135,42 @@ def _checked_times(name, given, series, batched, lengths):
     if tuple(given.shape) not in shapes:
         expected = " or ".join(map(str, shapes))
         raise ValueError(f"{name}: expected shape {expected}, as the series have, got {tuple(given.shape)}")
-    if given.dtype in per_pair.INTEGERS:
-        given = given.to(torch.int64)
-    own = without_padding(given.expand(batch, length), lengths)
-    steps = own.detach().diff(dim=1)
-    if lengths is not None:
-        steps = torch.where(inside(own, lengths)[:, 1:], steps, 0)
-    if given.device.type == "cpu" and not per_pair.is_hidden(given):
-        if not bool(own.isfinite().all()):
-            own = torch.where(own.isfinite(), own, torch.nan)  # of that pair alone
-        if bool((steps < 0).any()):
-            raise ValueError(f"{name}: expected times that do not decrease")
-        return own
-    if given.device.type == "meta":
-        return own
-    decreasing = (steps < 0).any(dim=1, keepdim=True)
-    if own.is_floating_point():
-        return torch.where(decreasing, torch.nan, own)
-    return torch.where(decreasing, torch.nan, own.double())  # exact up to 2^53
+    if given.dtype not in (torch.float32, torch.float64):
+        given = given.to(torch.int64 if given.dtype in per_pair.INTEGERS else torch.float32)
+    own = given.expand(batch, length)
+    if given.device.type == "cpu" and not per_pair.is_hidden(given) and bool((_steps(own, lengths) < 0).any()):
+        raise ValueError(f"{name}: expected times that do not decrease")
+    return own
 
 
-def gap_norm(difference, degree):
-    """The norm of (..., D) differences of gaps, with a slope of 0 where one is 0; what is not finite has none."""
+def _steps(times, lengths):
+    """(B, L - 1) from each to the next, 0 beyond a series' own length."""
+    steps = times.detach().diff(dim=1)
+    return steps if lengths is None else torch.where(inside(times, lengths)[:, 1:], steps, 0)
+
+
+def times_from_first(x_times, y_times, pairs):
+    """What times() gives, in the dtype of the series and from the earlier of a pair's first two on, taken in their own
+    precision. NaN where they are not finite, and of a series in which they decrease."""
+    sides = (x_times, pairs.options.x_lengths), (y_times, pairs.options.y_lengths)
+    origin = torch.minimum(x_times[:, :1], y_times[:, :1]).detach()
+    answer = []
+    for own, lengths in sides:
+        own = without_padding(own, lengths)
+        is_wrong = (_steps(own, lengths) < 0).any(dim=1, keepdim=True) | ~own.isfinite()
+        answer.append(torch.where(is_wrong, torch.nan, (own - origin).to(pairs.x.dtype)))
+    return answer
+
+
+def gap_norm(difference, cost):
+    """The cost of (..., D) differences of gaps, with a slope of 0 where one is 0; what is not finite has none."""
     if difference.requires_grad:
         difference = torch.where(difference.isfinite(), difference, torch.nan)
-    if degree == -2:
+    if cost == "sqeuclidean":
         return difference.square().sum(-1)
     if difference.shape[-1] == 1:
         return difference.squeeze(-1).abs()
-    if degree == 1:
+    if cost == "cityblock":
         return difference.abs().sum(-1)
     square = difference.square().sum(-1)
     if not difference.requires_grad:

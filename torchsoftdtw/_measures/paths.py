@@ -48,4 +48,4 @@ def matches(call, b, cells, steps):
     cells = cells[steps == DIAGONAL]
     difference = (x[b][cells[:, 0]] - y[b][cells[:, 1]]).detach()
     epsilon = parameter if parameters is None else parameters[b].to(x.dtype)
-    return cells[gap_norm(difference, 2) <= epsilon]
+    return cells[gap_norm(difference, "euclidean") <= epsilon]

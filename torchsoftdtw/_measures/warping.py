@@ -16,8 +16,10 @@ def slopes(x, y, x_lengths, y_lengths, gamma):
     """(x, y, gamma, x_lengths, y_lengths) of the slopes of the series, which are two shorter."""
     x, y, batched, lengths = _checked(x, y, x_lengths, y_lengths)
     for name, series, own in zip("xy", (x, y), lengths, strict=True):
-        if series.shape[1] < 3 or (own is not None and own.device.type == "cpu" and _has(own < 3)):
+        if series.shape[1] < 3:
             raise ValueError(f"{name}: expected series of at least 3 vectors for their slopes, got {tuple(series.shape)}")
+        if own is not None and own.device.type == "cpu" and _has(own < 3):
+            raise ValueError(f"{name}_lengths: expected lengths of at least 3, for slopes, got {int(own.min())}")
     answer = [((own[:, 1:-1] - own[:, :-2]) + (own[:, 2:] - own[:, :-2]) / 2) / 2 for own in (x, y)]
     x, y = answer if batched else (own.squeeze(0) for own in answer)
     return x, y, gamma, *(None if own is None else own - 2 for own in lengths)

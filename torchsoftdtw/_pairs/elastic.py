@@ -26,12 +26,19 @@ class ElasticMeasure(NamedTuple):
 
     def tile_shape(self, shape, x, y, is_half, with_gradients=False):
         """(height, width) of tiles whose pairs fit a call, of (P, Q) pairs of series like x and y."""
+        most = min(MOST_PAIRS if x.is_cuda else CPU_PAIRS, max(1, MOST_BYTES // self._bytes_of_pair(x, y, with_gradients)))
+        return tile_shape(*shape, most, is_half)
+
+    def _bytes_of_pair(self, x, y, with_gradients):
         n, m, dim = x.shape[1], y.shape[1], x.shape[2]
+        if not with_gradients and self.measure.takes_index(Pairs(x, y, None, True, self.kernel)):
+            # An edge of the table, or three of its anti-diagonals.
+            has_strips = self.gamma == 0 and self.kernel != "diagonal"
+            return 2 * m * x.element_size() + 16 if has_strips else 48 * (n + 1) + 16
         numbers = (n + m) * (dim + 2) * (4 if with_gradients else 1) * self.measure.width(dim)
         if with_gradients:
             numbers += n * m // SAVED_ROWS
-        most = min(MOST_PAIRS if x.is_cuda else CPU_PAIRS, max(1, MOST_BYTES // (numbers * x.element_size() + 16)))
-        return tile_shape(*shape, most, is_half)
+        return numbers * x.element_size() + 16
 
     def values(self, x, y, tile):
         """(count,): the measure of a tile's pairs."""

@@ -7,6 +7,7 @@
 #include "blocks.h"
 #include "choice.h"
 #include "core/cost.h"
+#include "scaled.h"
 
 namespace softdtw {
 namespace {
@@ -61,6 +62,8 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
       {Specialization::kBanded, "banded",
        [](const Call& call, int, const Device& device) { return has_ring(call) && device.has_fast_float64(); }},
+      {Specialization::kScaledLinearDomain, "scaled_linear_domain",
+       [](const Call& call, int, const Device& device) { return has_scaled_domain(call) && device.has_fast_float64(); }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {
@@ -118,6 +121,9 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       if (plan.is_specialised) plan.forward_rows = rows;
       break;
     }
+    case Specialization::kScaledLinearDomain:
+      if (call.keeps) plan.rows = plan.forward_rows;
+      break;
     case Specialization::kExtendedRange:
       // Strips of tiled, where they are not those of backward by several warps.
       if (plan.kernel == Kernel::kTiled && !call.is_float64 && call.is_univariate()) plan.forward_rows = 4;

@@ -24,6 +24,7 @@ enum class Specialization : int {
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
   kBanded,  // linear domain, bands; pairs that it gives up by extended range
+  kScaledLinearDomain,  // few dimensions; pairs that it gives up by extended range
 };
 
 struct Plan {
@@ -36,7 +37,8 @@ struct Plan {
   bool is(Specialization other) const { return specialization == other; }
   // Whether it may give up pairs, which the extended range takes then.
   bool gives_up_pairs() const {
-    return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2) || is(Specialization::kBanded);
+    return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2) || is(Specialization::kBanded) ||
+           is(Specialization::kScaledLinearDomain);
   }
   // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
   bool needs_zeros() const { return !is(Specialization::kBanded) && !is(Specialization::kBidirectional); }

@@ -9,6 +9,7 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
+#include "cuda/kernels/scaled_linear_domain/scaled_linear_domain.h"
 #include "cuda/numbers/pair_lists.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/plan.h"
@@ -16,11 +17,18 @@
 
 namespace softdtw {
 
-// Of pairs of one dimension that other kernels have left, where their costs are not squared Euclidean.
+// Of pairs that other kernels have left, where their costs are not squared Euclidean of one dimension.
 template <class S>
 struct LeftOverTile : DenseTile<S> {
+  static constexpr bool kMayBeLeft = true;
   using DenseTile<S>::DenseTile;
 };
+
+// Whether a tile says that other kernels may come first.
+template <class Tile, class = void>
+constexpr bool kMayBeLeft = false;
+template <class Tile>
+constexpr bool kMayBeLeft<Tile, std::void_t<decltype(Tile::kMayBeLeft)>> = Tile::kMayBeLeft;
 
 // Of a warp's shared memory, where costs come ready-made.
 template <class S, class Tile, template <class> class Slab>
@@ -40,7 +48,7 @@ struct ExtendedRange {
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
   // Where others may come first: blocks of pairs that were taken before are not launched one by one.
-  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || std::is_same_v<Tile, LeftOverTile<S>>;
+  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || kMayBeLeft<Tile>;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr bool kIsOfMatrix = softdtw::kIsOfMatrix<Tile>;
   static constexpr bool kIsForwardAhead = kIsAhead || (kIsOfMatrix && S::kRows == 2);
@@ -69,13 +77,14 @@ template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_statuses, is_banded, has_lists;
+  bool has_statuses, is_banded, is_scaled, has_lists;
 
   SavedLayout(const Problem<T>& problem_, const Plan& plan)
       : problem(problem_),
         has_statuses(plan.gives_up_pairs()),
         is_banded(plan.is(Specialization::kBanded)),
-        has_lists(has_statuses && !is_banded && ShortPairLayout(problem_).has_lists) {}
+        is_scaled(plan.is(Specialization::kScaledLinearDomain)),
+        has_lists(has_statuses && !is_banded && !is_scaled && ShortPairLayout(problem_).has_lists) {}
 
   int64_t status_bytes() const {
     if (!has_statuses) return 0;
@@ -85,8 +94,10 @@ struct SavedLayout {
   int64_t bytes_of_pair() const {
     const int64_t extended = Saved<S>::bytes_of_pair(Sizes<S>(problem));
     if (!has_statuses) return extended;
-    if constexpr (sizeof(T) == 4)
+    if constexpr (sizeof(T) == 4) {
       if (is_banded) return std::max(extended, banded_bytes_of_pair(problem));
+      if (is_scaled) return std::max(extended, scaled_bytes_of_pair(problem).kept);
+    }
     return std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>());
   }
   int64_t bytes() const { return status_bytes() + problem.batch * bytes_of_pair(); }

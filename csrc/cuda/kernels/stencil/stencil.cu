@@ -108,22 +108,43 @@ int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
   return with_layout(problem, plan, [](auto, const auto& layout) { return layout.bytes(); });
 }
 
+// Memory that the scaled linear domain needs for its edges, where nothing is saved, or for its flows.
+template <typename T>
+int64_t scaled_scratch(const Problem<T>& problem, const Plan& plan, bool keeps, bool goes_back) {
+  if constexpr (sizeof(T) == 4)
+    if (plan.is(Specialization::kScaledLinearDomain)) {
+      const ScaledBytes bytes = scaled_bytes_of_pair(problem);
+      return problem.batch * (goes_back ? bytes.flow : keeps ? 0 : bytes.edge);
+    }
+  return 0;
+}
+
 // By those that may give pairs up.
 template <typename T>
 cudaError_t first_forward(
-    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, PairStatus* statuses,
-    cudaStream_t stream) {
-  if constexpr (sizeof(T) == 4)
+    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, char* scratch,
+    PairStatus* statuses, cudaStream_t stream) {
+  if constexpr (sizeof(T) == 4) {
     if (plan.is(Specialization::kBanded)) return launch_banded_forward(problem, value, saved, stride, statuses, stream);
+    if (plan.is(Specialization::kScaledLinearDomain)) {
+      const bool keeps = saved != nullptr;
+      return launch_scaled_forward(
+          problem, keeps, value, keeps ? saved : scratch, keeps ? stride : scaled_bytes_of_pair(problem).edge, statuses,
+          stream);
+    }
+  }
   return launch_short_pairs_forward(
       problem, plan.is(Specialization::kLinearDomain), value, saved, stride, statuses, stream);
 }
 template <typename T>
 cudaError_t first_backward(
-    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, const char* saved, int64_t stride,
+    const Problem<T>& problem, const Plan& plan, const Gradient<T>& gradient, char* saved, int64_t stride, char* scratch,
     PairStatus* statuses, cudaStream_t stream) {
-  if constexpr (sizeof(T) == 4)
+  if constexpr (sizeof(T) == 4) {
     if (plan.is(Specialization::kBanded)) return launch_banded_backward(problem, gradient, saved, stride, statuses, stream);
+    if (plan.is(Specialization::kScaledLinearDomain))
+      return launch_scaled_backward(problem, gradient, saved, stride, scratch, statuses, stream);
+  }
   return launch_short_pairs_backward(
       problem, plan.is(Specialization::kLinearDomain), gradient, saved, stride, statuses, stream);
 }
@@ -136,12 +157,13 @@ cudaError_t forward(
     const Sizes<S> sizes(problem);
     const bool keeps = saved != nullptr;
     const auto parts =
-        scratch.parts(keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes());
+        scratch.parts(keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes(),
+                      scaled_scratch(problem, plan, keeps, false));
     PairStatus* statuses = nullptr;
     if (plan.gives_up_pairs()) {
       statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
       const cudaError_t error =
-          first_forward(problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), statuses, stream);
+          first_forward(problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), parts[2], statuses, stream);
       if (error != cudaSuccess) return error;
     }
     return with_forward_tile<S>(problem, plan, [&](auto tile) {
@@ -162,13 +184,15 @@ cudaError_t backward(
   return with_layout(problem, plan, [&](auto shape, const auto& layout) {
     using S = decltype(shape);
     const Sizes<S> sizes(problem);
-    const auto parts = scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes());
+    const auto parts = scratch.parts(
+        table_scalars(problem) * sizeof(T), layout.flow_bytes(), scaled_scratch(problem, plan, true, true));
     return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
       PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
         statuses = static_cast<PairStatus*>(memory);
         const cudaError_t error =
-            first_backward(problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), statuses, stream);
+            first_backward(
+                problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
         if (error != cudaSuccess) return error;
       }
       const auto go_back = [&](auto tile) {

@@ -8,15 +8,15 @@
 //   Tensor arrange(series)                                             the series in the strides that the kernels read best
 //   void forward<T>(problem, plan, T* value, void* saved, like)        saved: null, bytes, or Spans [B][N + 1] of a hard problem
 //   void backward<T>(problem, plan, gradient, const void* saved, like) what it adds up to is zero before
+//   and those of twed_entry.h
 #pragma once
 
 #include <tuple>
 
-#include "checks.h"
-#include "core/call.h"
+#include "binding/entry.h"
 #include "core/elastic.h"
 #include "core/hard_path.h"
-#include "core/recorded.h"
+#include "twed_entry.h"
 
 namespace softdtw {
 
@@ -31,23 +31,15 @@ inline Measure measure_from_name(const std::string& name) {
   return Measure::kEdit;
 }
 
-template <typename T>
-NumbersView<const T> numbers_view(const OptionalTensor& tensor, const Tensor& series, const char* name) {
-  if (!tensor) return {};
-  STD_TORCH_CHECK(
-      tensor->dim() == 2 && tensor->size(0) == series.size(0) && tensor->size(1) == series.size(1) &&
-          tensor->scalar_type() == series.scalar_type() && tensor->device() == series.device(),
-      name, ": expected shape (", series.size(0), ", ", series.size(1), "), and the dtype and the device of the series");
-  return {tensor->const_data_ptr<T>(), tensor->stride(0), tensor->stride(1)};
-}
-
 template <class Backend>
 struct ElasticEntryPoints {
   using Plan = typename Backend::Plan;
 
   struct OfSeries {
-    const OptionalTensor &x_index, &y_index, &x_times, &y_times, &x_gaps, &y_gaps, &parameters;
-    double parameter;
+    const OptionalTensor &x_index, &y_index, &x_times, &y_times, &x_gaps, &y_gaps;
+    const OptionalTensor &x_lengths, &y_lengths, &bandwidths, &gammas, &parameters;
+    int64_t bandwidth;
+    double gamma, parameter;
     const std::string &measure, &cost;
     bool sum_border;
   };
@@ -63,7 +55,9 @@ struct ElasticEntryPoints {
   }
 
   template <typename T>
-  static ElasticProblem<T> problem_of(const Tensor& x, const Tensor& y, const OfSeries& own, const Options& options) {
+  static ElasticProblem<T> problem_of(const Tensor& x, const Tensor& y, const OfSeries& own) {
+    const Options options = {own.x_lengths, own.y_lengths, own.bandwidths, own.bandwidth, or_one(own.gamma, own.gammas),
+                             0.0,           &own.gammas,   nullptr,        &own.x_index,  &own.y_index};
     ElasticProblem<T> problem;
     static_cast<Problem<T>&>(problem) = problem_from_series<T>(x, y, cost_from_name(own.cost), options);
     problem.measure = measure_from_name(own.measure);
@@ -83,12 +77,16 @@ struct ElasticEntryPoints {
     const bool may_have_sums = problem.measure <= Measure::kLcss;
     STD_TORCH_CHECK(may_have_sums || !own.sum_border, "sum_border: expected False of ", own.measure);
     STD_TORCH_CHECK(problem.measure != Measure::kMsm || problem.dim == 1, "x: expected one dimension of 'msm'");
+    set_gamma(problem, own.gamma, own.gammas);
     return problem;
   }
 
   template <typename T>
   static ElasticProblem<T> problem_of_costs(
-      const Tensor& diagonal, const Tensor& up, const Tensor& left, bool sum_border, const Options& options) {
+      const Tensor& diagonal, const Tensor& up, const Tensor& left, const OptionalTensor& x_lengths,
+      const OptionalTensor& y_lengths, const OptionalTensor& bandwidths, const OptionalTensor& gammas, int64_t bandwidth,
+      double gamma, bool sum_border) {
+    const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
     for (const Tensor* costs : {&up, &left})
       STD_TORCH_CHECK(
           costs->dim() == 3 && diagonal.dim() == 3 && costs->size(0) == diagonal.size(0) &&
@@ -102,6 +100,7 @@ struct ElasticEntryPoints {
     problem.diagonal = view<T>(diagonal);
     problem.up = view<T>(up);
     problem.left = view<T>(left);
+    set_gamma(problem, gamma, gammas);
     return problem;
   }
 
@@ -125,21 +124,16 @@ struct ElasticEntryPoints {
   static void run_backward(
       const ElasticProblem<T>& problem, ElasticGradient<T> gradient, const Tensor& grad_value, const Tensor& value,
       const Tensor& saved, const std::string& kernel, const Tensor& like) {
-    STD_TORCH_CHECK(saved.is_contiguous() && saved.device() == like.device(), "saved: expected what forward returned");
     Plan plan = Backend::plan(problem, kernel);
     if (problem.is_hard()) {
       STD_TORCH_CHECK(
           saved.dim() == 3 && saved.size(0) == problem.batch && saved.size(1) == problem.n + 1 && saved.size(2) == 2 &&
-              saved.scalar_type() == ScalarType::Int,
+              saved.scalar_type() == ScalarType::Int && saved.is_contiguous() && saved.device() == like.device(),
           "saved: expected a contiguous int32 tensor of shape (", problem.batch, ", ", problem.n + 1,
-          ", 2), as a forward pass with save returns it");
+          ", 2) on the device of the input, as a forward pass with save returns it");
     } else {
-      STD_TORCH_CHECK(saved.dim() == 1 && saved.scalar_type() == ScalarType::Byte, "saved: expected uint8 bytes");
-      plan = Backend::plan_from_code(recorded_code(saved.numel()));
-      const int64_t expected = recorded(Backend::template saved_bytes<T>(problem, plan), plan.code());
-      STD_TORCH_CHECK(
-          saved.numel() == expected, "saved: expected ", expected, " bytes for these arguments, got ", saved.numel(),
-          ": forward had others, or saved nothing");
+      plan = Backend::plan_from_code(code_of_saved(saved, like));
+      check_bytes(saved, recorded(Backend::template saved_bytes<T>(problem, plan), plan.code()));
     }
     check_of_pairs(grad_value, value, problem.batch, like);
     if (problem.batch == 0) return;
@@ -155,12 +149,10 @@ struct ElasticEntryPoints {
       double parameter, std::string measure, std::string cost, bool sum_border, std::string kernel, bool save) {
     return dispatch(x, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas),
-                               0.0,       &gammas,   nullptr,    &x_index,  &y_index};
       auto problem = problem_of<T>(
-          x, y, {x_index, y_index, x_times, y_times, x_gaps, y_gaps, parameters, parameter, measure, cost, sum_border},
-          options);
-      set_gamma(problem, gamma, gammas);
+          x, y,
+          {x_index, y_index, x_times, y_times, x_gaps, y_gaps, x_lengths, y_lengths, bandwidths, gammas, parameters,
+           bandwidth, gamma, parameter, measure, cost, sum_border});
       const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
       set_series(problem, x_view, y_view);
       return run_forward(problem, kernel, save, x);
@@ -176,12 +168,10 @@ struct ElasticEntryPoints {
     using Tensors = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
     return dispatch(x, [&](auto zero) -> Tensors {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas),
-                               0.0,       &gammas,   nullptr,    &x_index,  &y_index};
       auto problem = problem_of<T>(
-          x, y, {x_index, y_index, x_times, y_times, x_gaps, y_gaps, parameters, parameter, measure, cost, sum_border},
-          options);
-      set_gamma(problem, gamma, gammas);
+          x, y,
+          {x_index, y_index, x_times, y_times, x_gaps, y_gaps, x_lengths, y_lengths, bandwidths, gammas, parameters,
+           bandwidth, gamma, parameter, measure, cost, sum_border});
       const Tensor x_view = Backend::arrange(x), y_view = Backend::arrange(y);
       set_series(problem, x_view, y_view);
       ElasticGradient<T> gradient;
@@ -216,9 +206,8 @@ struct ElasticEntryPoints {
       std::string kernel, bool save) {
     return dispatch(diagonal, [&](auto zero) {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
-      auto problem = problem_of_costs<T>(diagonal, up, left, sum_border, options);
-      set_gamma(problem, gamma, gammas);
+      const auto problem =
+          problem_of_costs<T>(diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border);
       return run_forward(problem, kernel, save, diagonal);
     });
   }
@@ -229,9 +218,8 @@ struct ElasticEntryPoints {
       bool sum_border, std::string kernel, bool need_numbers) {
     return dispatch(diagonal, [&](auto zero) -> std::tuple<Tensor, Tensor, Tensor, Tensor> {
       using T = decltype(zero);
-      const Options options = {x_lengths, y_lengths, bandwidths, bandwidth, or_one(gamma, gammas), 0.0, &gammas};
-      auto problem = problem_of_costs<T>(diagonal, up, left, sum_border, options);
-      set_gamma(problem, gamma, gammas);
+      const auto problem =
+          problem_of_costs<T>(diagonal, up, left, x_lengths, y_lengths, bandwidths, gammas, bandwidth, gamma, sum_border);
       ElasticGradient<T> gradient;
       const auto table = [&](View<T>& view) {
         const Tensor own = new_table(diagonal, problem.batch, problem.n, problem.m, true);
@@ -279,6 +267,9 @@ struct ElasticEntryPoints {
 // In a library's own source file: the ops of a Backend under a dispatch key, CPU or CUDA.
 #define SOFTDTW_REGISTER_ELASTIC(key, Backend, saved_size_name)                              \
   STABLE_TORCH_LIBRARY_IMPL(torchsoftdtw, key, m) {                                          \
+    using Terms = softdtw::TwedEntryPoints<Backend>;                                         \
+    m.impl("twed_terms", TORCH_BOX(&Terms::twed_terms));                                     \
+    m.impl("twed_terms_backward", TORCH_BOX(&Terms::twed_terms_backward));                   \
     using Entries = softdtw::ElasticEntryPoints<Backend>;                                    \
     m.impl("elastic", TORCH_BOX(&Entries::elastic));                                         \
     m.impl("elastic_backward", TORCH_BOX(&Entries::elastic_backward));                       \

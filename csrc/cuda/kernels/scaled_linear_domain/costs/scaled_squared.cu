@@ -1,0 +1,8 @@
+// The kernels of the scaled linear domain for squared costs.
+#include "cuda/kernels/scaled_linear_domain/scaled_kernels.cuh"
+
+namespace softdtw {
+
+SOFTDTW_SCALED(, VectorCost<SquaredVectors>)
+
+}  // namespace softdtw
