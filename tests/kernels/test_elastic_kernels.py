@@ -258,7 +258,7 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
             assert (found[b, length:] == 0).all(), (b, place)
         if problem.measure.name in ("msm", "weighted"):
             assert of_parameter[b].item() == pytest.approx(parts[6].item(), rel=1e-9 if dtype == F64 else 1e-4, abs=1e-6)
-        # The value less the expected cost, over gamma: small gammas show how both are rounded, a mass once for every step before.
+        # The value less the expected cost, over gamma: small gammas show how both are rounded, a mass once a step.
         rounding = torch.finfo(dtype).eps * scale * math.sqrt(n + m) / gamma if 0 < gamma <= SMALL_GAMMA else 0.0
         within = {"rel": 1e-8 if dtype == F64 else 1e-3, "abs": max(1e-6, 4 * abs(arriving[b].item()) * rounding)}
         assert of_gamma[b].item() == pytest.approx(expected_gamma, **within), (b, str(problem.measure))

@@ -44,10 +44,11 @@ __device__ __forceinline__ void for_each_strip(
 }
 
 template <class Tile, class S = typename Tile::S>
-__global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) == 4 ? 4 : 2) soft_forward(
-    const __grid_constant__ ElasticTable<typename S::Scalar> problem, typename S::Scalar* value,
-    const __grid_constant__ SoftSaved<S> saved, const __grid_constant__ Edges<S> edges,
-    const __grid_constant__ Tickets tickets, int64_t groups) {
+__global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) == 4 ? Tile::kForwardBlocks : 2)
+    soft_forward(
+        const __grid_constant__ ElasticTable<typename S::Scalar> problem, typename S::Scalar* value,
+        const __grid_constant__ SoftSaved<S> saved, const __grid_constant__ Edges<S> edges,
+        const __grid_constant__ Tickets tickets, int64_t groups) {
   Extent extent{};
   const auto strips_of_pair = [&](int64_t pair) {
     extent = problem.extent(pair);

@@ -5,6 +5,9 @@
 // its rows in turn. Costs come split: added to m, multiplied with s. Where steps up cost the same in a whole row, and those to the left in
 // a column, they are split once.
 //
+// kForwardBlocks: of four warps each, that a multiprocessor has to hold in float32. With four of them the compiler keeps in memory
+// what does not fit the registers that are left for a lane, which is most where gap costs are given.
+//
 // For gradients (soft_sums.cuh) a tile has kLooksUp, whether costs depend on the row above; kCountsOnward, whether the diagonal step out of a
 // cell costs what the cell's own vectors say, too; kHasGaps, whether the caller gives gap costs; and what masses of steps, D, U and L, say of
 // series, add_slopes(), and of the expected cost and the parameter, add_costs().
@@ -232,6 +235,7 @@ template <class S_>
 struct SoftEdit {
   using S = S_;
   using T = typename S::Scalar;
+  static constexpr int kForwardBlocks = 3;
   static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = true;
   SoftSeries<S, 0> series;
   SoftGaps<S> gaps;
@@ -279,6 +283,7 @@ template <class S_>
 struct SoftThreshold {
   using S = S_;
   using T = typename S::Scalar;
+  static constexpr int kForwardBlocks = 4;
   static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = false;
   SoftSeries<S, 0> series;
   SoftUnitGaps<S> gaps;
@@ -336,6 +341,7 @@ template <class S_>
 struct SoftTwed {
   using S = S_;
   using T = typename S::Scalar;
+  static constexpr int kForwardBlocks = 3;
   static constexpr bool kLooksUp = true, kCountsOnward = true, kHasGaps = true;
   SoftSeries<S, 1> series;
   SoftGaps<S> gaps;
@@ -437,6 +443,7 @@ struct SoftMsm {
   using S = S_;
   using T = typename S::Scalar;
   using Type = Msm<T>;
+  static constexpr int kForwardBlocks = 4;
   static constexpr bool kLooksUp = true, kCountsOnward = false, kHasGaps = false;
   SoftSeries<S, 1> series;
   const T parameter;
@@ -511,6 +518,7 @@ struct SoftWeighted {
   using S = S_;
   using T = typename S::Scalar;
   using Type = Weighted<T>;
+  static constexpr int kForwardBlocks = 4;
   static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = false;
   static constexpr int kDiagonals = S::kRows + S::kSteps - 1;
   SoftSeries<S, 0> series;
