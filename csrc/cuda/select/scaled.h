@@ -1,6 +1,8 @@
 // Which calls the scaled linear domain takes (kernels/scaled_linear_domain), and how many lanes a pair has there.
 #pragma once
 
+#include <algorithm>
+
 #include "blocks.h"
 
 namespace softdtw {
@@ -20,8 +22,12 @@ inline int scaled_lanes(int64_t batch, int64_t n, int64_t m, int rows) {
   }
   return best;
 }
+// Where it is faster for every kind of data that was measured (cuda/notes.md): of longer series more rows of a lane are too far apart.
+constexpr int64_t kLongestScaled = 256, kLongestScaledValues = 200, kScaledValuesDims = 3;
 inline bool has_scaled_domain(const Call& call) {
-  return call.is_multivariate() && call.dim <= kFewDims && !call.has_band && call.batch >= kFewestScaledPairs;
+  const bool is_small = call.keeps ? call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestScaled
+                                   : call.dim <= kScaledValuesDims && std::max(call.n, call.m) <= kLongestScaledValues;
+  return call.is_multivariate() && is_small && !call.has_band && call.batch >= kFewestScaledPairs;
 }
 
 }  // namespace softdtw

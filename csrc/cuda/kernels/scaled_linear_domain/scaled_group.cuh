@@ -119,8 +119,7 @@ struct ScaledGroup {
         vector[d] = d < kDims && d < problem.dim ? column[d * columns.column_stride] : 0;
 #pragma unroll
       for (int f = 0; f < Memory::kFours; ++f)
-        slots[f * Memory::kSlots + i] =
-            make_float4(vector[4 * f], vector[4 * f + 1], vector[4 * f + 2], vector[4 * f + 3]);
+        slots[f * Memory::kSlots + i] = make_float4(vector[4 * f], vector[4 * f + 1], vector[4 * f + 2], vector[4 * f + 3]);
       visit(vector);
     }
   }

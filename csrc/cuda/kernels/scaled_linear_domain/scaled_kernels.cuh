@@ -41,10 +41,10 @@ cudaError_t scaled_backward_of(
   });
 }
 
-#define SOFTDTW_SCALED(prefix, ...)                                                                \
-  prefix template cudaError_t scaled_forward_of<__VA_ARGS__>(                                      \
-      const Problem<float>&, bool, float*, char*, int64_t, PairStatus*, cudaStream_t);             \
-  prefix template cudaError_t scaled_backward_of<__VA_ARGS__>(                                     \
+#define SOFTDTW_SCALED(prefix, ...)                                                    \
+  prefix template cudaError_t scaled_forward_of<__VA_ARGS__>(                          \
+      const Problem<float>&, bool, float*, char*, int64_t, PairStatus*, cudaStream_t); \
+  prefix template cudaError_t scaled_backward_of<__VA_ARGS__>(                         \
       const Problem<float>&, const Gradient<float>&, char*, int64_t, char*, const PairStatus*, cudaStream_t);
 
 }  // namespace softdtw
