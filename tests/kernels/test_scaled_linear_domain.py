@@ -45,8 +45,8 @@ def statuses(x, y, cost="sqeuclidean", gamma=1.0, penalty=0.0):
 
 
 def assert_pairs(results, x, y, cost, gamma, penalty=0.0, lengths=None):
-    """Where they come first and where they come last, against the oracle. Beside others in its warp a pair may be swept with more care,
-    and rounded otherwise."""
+    """Where they come first and where they come last, against the oracle: beside others in its warp a pair may be swept
+    with more care, and rounded otherwise."""
     some, batch = len(x), len(results[0])
     for place in {*range(some), *range(max(batch - some, some), batch)}:
         b = place % some

@@ -219,7 +219,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
             for dtype in (torch.float32, torch.float64):
                 options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
                 assert select_kernel(200, **options) == "stencil/linear_domain"
-        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/extended_range"
+        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/scaled_linear_domain"
     for option in ({"bandwidth": 3}, {"cost": "matrix"}):
         assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
