@@ -1,7 +1,7 @@
 // A group of lanes that has a pair: which one, the rows of its strip, and what comes in to a chunk through shared memory.
 #pragma once
 
-#include "cuda/costs/multivariate_series.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "scaled_layout.cuh"
 
 namespace softdtw {
