@@ -3,8 +3,11 @@
 
 #include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "scaled_layout.cuh"
+#include "scaled_numbers.cuh"
 
 namespace softdtw {
+
+static_assert(sizeof(ScaledNumber) == ScaledLayout::kBytesOfNumber);
 
 // The groups' shared memory that both passes have.
 template <int kDims>

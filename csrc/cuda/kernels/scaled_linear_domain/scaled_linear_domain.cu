@@ -1,4 +1,4 @@
-// Many pairs of two to eight dimensions in the scaled linear domain (numbers/scaled_linear_domain.cuh).
+// Many pairs of two to eight dimensions in the scaled linear domain (scaled_numbers.cuh).
 //
 // Threads to work: a pair has 4, 8, 16 or 32 lanes of a warp, a group, and a lane 8 rows, or 4 of more than four dimensions, whose
 // vectors it holds. So a group has a strip of the table, and goes through the pair's strips in turn: the last row of one waits in device
