@@ -5,7 +5,7 @@
 // memory for the next. As elsewhere a lane is a column behind the lane above it, and 8 steps are a chunk. Groups of a warp do
 // the same steps, each with the strip and the chunk that it is at, so pairs of other lengths, and backward those whose E counts
 // elsewhere, need not wait for each other.
-#include "scaled_kernels.cuh"
+#include "costs/scaled_kernels.cuh"
 
 namespace softdtw {
 

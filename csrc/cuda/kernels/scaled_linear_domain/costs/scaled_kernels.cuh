@@ -1,10 +1,10 @@
-// The kernels by cost and dimensions: a file of `costs` compiles those of a cost.
+// The kernels by cost and dimensions: a file beside this one compiles those of a cost.
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
-#include "scaled_backward.cuh"
-#include "scaled_forward.cuh"
-#include "scaled_linear_domain.h"
+#include "cuda/kernels/scaled_linear_domain/scaled_backward.cuh"
+#include "cuda/kernels/scaled_linear_domain/scaled_forward.cuh"
+#include "cuda/kernels/scaled_linear_domain/scaled_linear_domain.h"
 
 namespace softdtw {
 
