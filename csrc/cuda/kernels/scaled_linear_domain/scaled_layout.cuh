@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/hardware/assembly.cuh"
-#include "cuda/select/scaled.h"
+#include "cuda/select/blocks.h"
 
 namespace softdtw {
 
