@@ -106,7 +106,8 @@ Tensor pair_statuses(Tensor saved, int64_t batch) {
   const std::optional<Plan> plan = Plan::from_code(recorded_code(saved.numel()));
   STD_TORCH_CHECK(
       plan.has_value() && plan->gives_up_pairs(),
-      "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2, banded or scaled_linear_domain");
+      "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2, banded or "
+      "scaled_linear_domain");
   return torch::stable::clone(torch::stable::narrow(saved, 0, 0, batch * static_cast<int64_t>(sizeof(PairStatus))));
 }
 

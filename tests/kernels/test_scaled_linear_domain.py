@@ -45,8 +45,8 @@ def statuses(x, y, cost="sqeuclidean", gamma=1.0, penalty=0.0):
 
 
 def assert_pairs(results, x, y, cost, gamma, penalty=0.0, lengths=None):
-    """Where they come first and where they come last, against the oracle. Beside others in its warp a pair may be swept with more care,
-    and rounded otherwise."""
+    """Where they come first and where they come last, against the oracle: beside others in its warp a pair may be swept
+    with more care, and rounded otherwise."""
     some, batch = len(x), len(results[0])
     for place in {*range(some), *range(max(batch - some, some), batch)}:
         b = place % some
@@ -82,7 +82,7 @@ def test_costs_and_kinds(cost, kind, dim, lanes):
 
 @pytest.mark.parametrize("lanes", [32, 16, 8])
 def test_tables_of_which_backward_leaves_most_out(lanes):
-    x, y = series("noise", 2, 300, 4, 5), series("noise", 2, 330, 4, 6)
+    x, y = series("noise", 2, 251, 4, 5), series("noise", 2, 256, 4, 6)
     batch = BATCHES[lanes]
     results = run(KERNEL, of_batch(x, batch), of_batch(y, batch), 1.0)
     assert_pairs(results, x, y, "sqeuclidean", 1.0)
@@ -111,12 +111,12 @@ def test_gammas_and_lengths_of_every_pair(lanes, cost):
 
 
 def test_ranges():
-    """Noise of a thousand binary orders a row is taken, of ten thousand it is not."""
+    """Of small gammas, and of large penalties, rows of a lane are too far apart."""
     x, y = series("noise", 6, 200, 4, 1), series("noise", 6, 200, 4, 2)
     many = [of_batch(z, BATCHES[32] + 1) for z in (x, y)]
     for gamma, taken in ((1.0, TAKEN), (0.6, TAKEN), (0.1, GIVEN_UP), (0.001, GIVEN_UP)):
         assert set(statuses(*many, gamma=gamma)) == {taken}, gamma
-    assert set(statuses(*many, penalty=100.0)) == {TAKEN} and set(statuses(*many, penalty=300.0)) == {GIVEN_UP}
+    assert set(statuses(*many, penalty=20.0)) == {TAKEN} and set(statuses(*many, penalty=300.0)) == {GIVEN_UP}
 
 
 @pytest.mark.parametrize("penalty", [0.05, 2.0, 90.0])
@@ -164,7 +164,7 @@ def test_equal_series():
 
 def test_values_alone_and_one_gradient_alone():
     batch = BATCHES[8]
-    x, y = (of_batch(series("noise", 4, 90, 4, seed), batch) for seed in (1, 2))
+    x, y = (of_batch(series("noise", 4, 90, 3, seed), batch) for seed in (1, 2))
     value, dx, dy = run(KERNEL, x, y, 1.0)
     np.testing.assert_array_equal(soft_dtw(x.to(GPU), y.to(GPU), 1.0, kernel=KERNEL.name).cpu(), value.astype(np.float32))
     for needs in ((True, False), (False, True)):

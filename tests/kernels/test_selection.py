@@ -120,6 +120,21 @@ def test_the_cpu_has_one_kernel(n):
     assert select_kernel(n, batch=3, device="cpu") == "cpu"
 
 
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "huber"])
+def test_many_short_pairs_of_few_dimensions_are_scaled(cost):
+    def is_scaled(batch, n, dim, gradient, device="sm_90", options=PLAIN):
+        found = chosen(device, batch, n, dim, gradient=gradient, cost=cost, options=options)
+        return found == "stencil/scaled_linear_domain"
+
+    assert is_scaled(40_000, 96, 3, False) and is_scaled(40_000, 96, 3, True)
+    assert is_scaled(4096, 128, 8, True) and not is_scaled(4096, 128, 8, False)
+    assert is_scaled(4096, 256, 4, True) and not is_scaled(4096, 257, 4, True) and not is_scaled(4096, 256, 2, False)
+    assert not is_scaled(4096, 96, 1, True) and not is_scaled(4096, 96, 9, True) and not is_scaled(1000, 96, 3, True)
+    assert not is_scaled(4096, 96, 3, True, device="sm_86")
+    assert is_scaled(4096, 96, 3, True, options=(False, True, True))
+    assert not is_scaled(4096, 96, 3, True, options=(True, False, False))
+
+
 def test_length_decides_before_batch():
     assert chosen("sm_90", 133, 512).startswith("stencil")
     assert chosen("sm_90", 133, 513).startswith("tiled")
@@ -204,7 +219,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
             for dtype in (torch.float32, torch.float64):
                 options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
                 assert select_kernel(200, **options) == "stencil/linear_domain"
-        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/extended_range"
+        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/scaled_linear_domain"
     for option in ({"bandwidth": 3}, {"cost": "matrix"}):
         assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
@@ -324,7 +339,7 @@ def code_of(name, rows=2):
     kernel, specialization = name.split("/")
     order = (
         *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
-        *("multivariate", "banded"),
+        *("multivariate", "banded", "scaled_linear_domain"),
     )
     return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 16 * (rows == 4))
 

@@ -7,7 +7,6 @@
 #include "blocks.h"
 #include "choice.h"
 #include "core/cost.h"
-#include "scaled.h"
 
 namespace softdtw {
 namespace {

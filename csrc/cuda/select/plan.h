@@ -23,7 +23,7 @@ enum class Specialization : int {
   kBidirectional,    // likewise, from both ends of the table
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
-  kBanded,  // linear domain, bands; pairs that it gives up by extended range
+  kBanded,              // linear domain, bands; pairs that it gives up by extended range
   kScaledLinearDomain,  // few dimensions; pairs that it gives up by extended range
 };
 

@@ -109,9 +109,10 @@ struct SavedLayout {
     using Kept = typename Engine::Kept;
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
-  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
+  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine. The scaled linear domain
+  // takes all pairs of a batch or, of small gammas, none.
   int64_t rows() const {
-    if (!has_statuses) return problem.batch;
+    if (!has_statuses || is_scaled) return problem.batch;
     return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
   }
   // Of a block. The few pairs that foresight leaves shorten their time by several; others cost little by two.

@@ -14,8 +14,8 @@ template <int kDims, int kRows>
 struct ScaledBackwardMemory : ScaledMemory<kDims> {
   using Base = ScaledMemory<kDims>;
   static constexpr int kSteps = Base::kSteps, kGroups = Base::kGroups;
-  int4 entries[kSteps][kRows / 4][kWarp];  // a lane's own
-  int references[kSteps][kWarp];           // and their units, where they differ
+  int4 entries[kSteps][kRows / 4][kWarp];   // a lane's own
+  int references[kSteps][kWarp];            // and their units, where they differ
   ScaledNumber raw_below[kGroups][kSteps];  // V of the row below a strip, at the columns of its last lane
   double below[kGroups][kSteps];
   double first_row[kGroups][kSteps];  // V of the strip's own first row
@@ -26,9 +26,9 @@ struct ScaledBackwardMemory : ScaledMemory<kDims> {
 // A lane between two columns of the reversed sweep.
 template <int kRows, int kDims>
 struct ScaledFlow {
-  double right[kRows];  // V of its rows, divided by the last entry, at the column that it has just left
-  double diag;          // that of the row below them, one column to the right
-  int reference;        // the unit of both is 2^reference
+  double right[kRows];       // V of its rows, divided by the last entry, at the column that it has just left
+  double diag;               // that of the row below them, one column to the right
+  int reference;             // the unit of both is 2^reference
   float rows[kRows][kDims];  // sums of E times the slope of the cost
   float column[kDims];       // of the column that it has just left and all rows below
   float mass;                // E of the last columns
@@ -164,7 +164,7 @@ __device__ __forceinline__ void scaled_backward(
 #pragma unroll
       for (int k = 0; k < kRows; k += 4) memory.entries[t][k / 4][threadIdx.x] = Numbers::pack(state.left + k);
     };
-    const auto load = [&](int t, double(&entries)[kRows]) {
+    const auto load = [&](int t, double (&entries)[kRows]) {
 #pragma unroll
       for (int k = 0; k < kRows; k += 4) Numbers::unpack(memory.entries[t][k / 4][threadIdx.x], entries + k);
     };
@@ -180,7 +180,8 @@ __device__ __forceinline__ void scaled_backward(
       state.start_plain(group);
       const double factor_of_below = group.from_below(state.factor);
       const int of_last_lane = group.of_lane(state.reference, group.lanes - 1);
-      for (int i = lane; i < kSteps; i += group.lanes) memory.below[number][i] = memory.raw_below[number][i].in(-of_last_lane);
+      for (int i = lane; i < kSteps; i += group.lanes)
+        memory.below[number][i] = memory.raw_below[number][i].in(-of_last_lane);
 #pragma unroll 2
       for (int t = 0; t < kSteps; ++t) {
         state.plain_step(group, t);
@@ -283,7 +284,8 @@ __device__ __forceinline__ void scaled_backward(
 template <class CostType, int kDims, int kRows>
 __global__ void __launch_bounds__(kWarp, kScaledBackwardWarps<kDims>) scaled_backward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ ScaledLayout layout,
-    const __grid_constant__ Gradient<float> gradient, char* saved, int64_t stride, char* flows, const PairStatus* statuses) {
+    const __grid_constant__ Gradient<float> gradient, char* saved, int64_t stride, char* flows,
+    const PairStatus* statuses) {
   __shared__ ScaledBackwardMemory<kDims, kRows> shared;
   const int64_t place = int64_t{blockIdx.x} * layout.groups() + threadIdx.x / layout.lanes;
   const bool exists = place < problem.batch;

@@ -55,8 +55,8 @@ struct ScaledReach {
 // The group's part: `own` of its pair, in what is saved or, for the edge alone, in scratch memory. Returns the pair's status.
 template <class CostType, int kDims, int kRows>
 __device__ __forceinline__ PairStatus scaled_forward(
-    const Problem<float>& problem, const ScaledLayout& layout, ScaledForwardMemory<kDims, kRows>& memory, int64_t pair, bool wanted,
-    char* own, float* value) {
+    const Problem<float>& problem, const ScaledLayout& layout, ScaledForwardMemory<kDims, kRows>& memory, int64_t pair,
+    bool wanted, char* own, float* value) {
   using Group = ScaledGroup<CostType, kDims, kRows>;
   constexpr int kSteps = Group::kSteps;
   Group group(problem, layout, memory, pair, wanted);
@@ -86,8 +86,7 @@ __device__ __forceinline__ PairStatus scaled_forward(
     });
     group.read_edge(above, has_edge);
     if (!group.all_of_group(is_right)) group.is_active = false;
-    bool is_plain =
-        __all_sync(kAllLanes, !group.is_active || (is_shallow && !group.may_enter() && !group.ends_here()));
+    bool is_plain = __all_sync(kAllLanes, !group.is_active || (is_shallow && !group.may_enter() && !group.ends_here()));
     const bool keeps = layout.keeps && group.is_active;
     int* const kept = layout.snapshot(own, strip, chunk);
     if (keeps) state.keep(group, kept);
@@ -140,8 +139,7 @@ __device__ __forceinline__ PairStatus scaled_forward(
     }
     if (group.is_active && group.ends_here()) {
       if (last > 0) {
-        const double exponent =
-            reference - log2(last) - group.penalty.of_step() * (group.extent.n + group.extent.m);
+        const double exponent = reference - log2(last) - group.penalty.of_step() * (group.extent.n + group.extent.m);
         value[pair] = static_cast<float>(exponent * problem.gamma_of(pair) * kLn2);
       }
       status = PairStatus::kLinearDomain;
@@ -167,8 +165,8 @@ __global__ void __launch_bounds__(kWarp, kScaledForwardWarps<kDims>) scaled_forw
   const int64_t place = int64_t{blockIdx.x} * layout.groups() + threadIdx.x / layout.lanes;
   const bool exists = place < problem.batch;
   const int64_t pair = exists ? place : problem.batch - 1;
-  const PairStatus status = scaled_forward<CostType, kDims, kRows>(
-      problem, layout, shared, pair, exists, memory + pair * stride, value);
+  const PairStatus status =
+      scaled_forward<CostType, kDims, kRows>(problem, layout, shared, pair, exists, memory + pair * stride, value);
   if (exists && threadIdx.x % layout.lanes == 0) statuses[pair] = status;
 }
 

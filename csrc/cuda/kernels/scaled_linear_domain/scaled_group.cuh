@@ -1,10 +1,13 @@
 // A group of lanes that has a pair: which one, the rows of its strip, and what comes in to a chunk through shared memory.
 #pragma once
 
-#include "cuda/costs/multivariate_series.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "scaled_layout.cuh"
+#include "scaled_numbers.cuh"
 
 namespace softdtw {
+
+static_assert(sizeof(ScaledNumber) == ScaledLayout::kBytesOfNumber);
 
 // The groups' shared memory that both passes have.
 template <int kDims>
@@ -119,8 +122,7 @@ struct ScaledGroup {
         vector[d] = d < kDims && d < problem.dim ? column[d * columns.column_stride] : 0;
 #pragma unroll
       for (int f = 0; f < Memory::kFours; ++f)
-        slots[f * Memory::kSlots + i] =
-            make_float4(vector[4 * f], vector[4 * f + 1], vector[4 * f + 2], vector[4 * f + 3]);
+        slots[f * Memory::kSlots + i] = make_float4(vector[4 * f], vector[4 * f + 1], vector[4 * f + 2], vector[4 * f + 3]);
       visit(vector);
     }
   }

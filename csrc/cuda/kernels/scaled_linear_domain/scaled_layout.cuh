@@ -2,8 +2,7 @@
 #pragma once
 
 #include "cuda/hardware/assembly.cuh"
-#include "cuda/numbers/scaled_linear_domain.cuh"
-#include "cuda/select/scaled.h"
+#include "cuda/select/blocks.h"
 
 namespace softdtw {
 
@@ -13,7 +12,10 @@ constexpr int kScaledForwardWarps = 16;
 template <int kDims>
 constexpr int kScaledBackwardWarps = 12;
 
+struct ScaledNumber;
+
 struct ScaledLayout {
+  static constexpr int64_t kBytesOfNumber = 8;  // of a ScaledNumber
   static constexpr int kSteps = 8, kMostGroups = kWarp / kFewestScaledLanes;
   int lanes, rows, strips, columns;  // of a group, of a lane; of a pair of the problem's full size
   int chunks;                        // of a strip
@@ -31,7 +33,7 @@ struct ScaledLayout {
   // Of a chunk: the lanes' entries, the ones above them, and their references.
   __host__ __device__ int words_of_chunk() const { return (rows + 2) * lanes; }
   // The rows below all strips but the last: one after the other where they are kept, else each in the place of the one before.
-  __host__ __device__ int64_t bytes_of_edge() const { return (columns + 1) / 2 * 2 * sizeof(ScaledNumber); }
+  __host__ __device__ int64_t bytes_of_edge() const { return (columns + 1) / 2 * 2 * kBytesOfNumber; }
   __host__ int64_t bytes_of_edges() const { return keeps ? (strips - 1) * bytes_of_edge() : bytes_of_edge(); }
   __host__ int64_t bytes_of_pair() const {
     const int64_t snapshots = int64_t{strips} * chunks * words_of_chunk() * sizeof(int);

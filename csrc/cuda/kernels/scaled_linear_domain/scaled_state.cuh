@@ -9,14 +9,15 @@ namespace softdtw {
 template <int kRows>
 struct ScaledState {
   static constexpr int kLeastWord = (kScaledLeast + kBias) << 20, kNotFinite = 0x7ff00000;
-  static constexpr int kMostRise = 100;   // above the reference of the lane above
+  static constexpr int kMostRise = 100;  // above the reference of the lane above
   static constexpr int kLostApart = 64;  // binary orders
-  double left[kRows];  // the lane's rows at the column that it has just left
-  double diag;         // the row above them, one column before
-  double factor;       // from the unit of the lane above to its own
+  double left[kRows];                    // the lane's rows at the column that it has just left
+  double diag;                           // the row above them, one column before
+  double factor;                         // from the unit of the lane above to its own
   int reference;
-  int handed, risen;  // upper words since the lane was renewed: the least entry that it handed down, a bound on what came to lost rows
-  int lost;  // rows, the lane's first ones, that are upper bounds
+  int handed,
+      risen;  // upper words since the lane was renewed: the least entry that it handed down, a bound on what came to lost rows
+  int lost;            // rows, the lane's first ones, that are upper bounds
   bool is_above_lost;  // whether the row above them is one, too
   bool is_exact;
 

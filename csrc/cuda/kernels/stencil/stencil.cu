@@ -122,8 +122,8 @@ int64_t scaled_scratch(const Problem<T>& problem, const Plan& plan, bool keeps, 
 // By those that may give pairs up.
 template <typename T>
 cudaError_t first_forward(
-    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, char* scratch,
-    PairStatus* statuses, cudaStream_t stream) {
+    const Problem<T>& problem, const Plan& plan, T* value, char* saved, int64_t stride, char* scratch, PairStatus* statuses,
+    cudaStream_t stream) {
   if constexpr (sizeof(T) == 4) {
     if (plan.is(Specialization::kBanded)) return launch_banded_forward(problem, value, saved, stride, statuses, stream);
     if (plan.is(Specialization::kScaledLinearDomain)) {
@@ -156,14 +156,14 @@ cudaError_t forward(
     using S = decltype(shape);
     const Sizes<S> sizes(problem);
     const bool keeps = saved != nullptr;
-    const auto parts =
-        scratch.parts(keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes(),
-                      scaled_scratch(problem, plan, keeps, false));
+    const auto parts = scratch.parts(
+        keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes(),
+        scaled_scratch(problem, plan, keeps, false));
     PairStatus* statuses = nullptr;
     if (plan.gives_up_pairs()) {
       statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
-      const cudaError_t error =
-          first_forward(problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), parts[2], statuses, stream);
+      const cudaError_t error = first_forward(
+          problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), parts[2], statuses, stream);
       if (error != cudaSuccess) return error;
     }
     return with_forward_tile<S>(problem, plan, [&](auto tile) {
@@ -184,15 +184,14 @@ cudaError_t backward(
   return with_layout(problem, plan, [&](auto shape, const auto& layout) {
     using S = decltype(shape);
     const Sizes<S> sizes(problem);
-    const auto parts = scratch.parts(
-        table_scalars(problem) * sizeof(T), layout.flow_bytes(), scaled_scratch(problem, plan, true, true));
+    const auto parts =
+        scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes(), scaled_scratch(problem, plan, true, true));
     return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
       PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {
         statuses = static_cast<PairStatus*>(memory);
-        const cudaError_t error =
-            first_backward(
-                problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
+        const cudaError_t error = first_backward(
+            problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
         if (error != cudaSuccess) return error;
       }
       const auto go_back = [&](auto tile) {

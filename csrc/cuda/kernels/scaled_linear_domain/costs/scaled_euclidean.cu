@@ -1,5 +1,5 @@
 // The kernels of the scaled linear domain for euclidean costs.
-#include "cuda/kernels/scaled_linear_domain/scaled_kernels.cuh"
+#include "scaled_kernels.cuh"
 
 namespace softdtw {
 

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "core/cost.h"
-#include "linear_domain.cuh"
+#include "cuda/numbers/linear_domain.cuh"
 
 namespace softdtw {
 

@@ -1,10 +1,10 @@
-// The kernels by cost and dimensions: a file of `costs` compiles those of a cost.
+// The kernels by cost and dimensions: a file beside this one compiles those of a cost.
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
-#include "scaled_backward.cuh"
-#include "scaled_forward.cuh"
-#include "scaled_linear_domain.h"
+#include "cuda/kernels/scaled_linear_domain/scaled_backward.cuh"
+#include "cuda/kernels/scaled_linear_domain/scaled_forward.cuh"
+#include "cuda/kernels/scaled_linear_domain/scaled_linear_domain.h"
 
 namespace softdtw {
 
@@ -41,10 +41,10 @@ cudaError_t scaled_backward_of(
   });
 }
 
-#define SOFTDTW_SCALED(prefix, ...)                                                                \
-  prefix template cudaError_t scaled_forward_of<__VA_ARGS__>(                                      \
-      const Problem<float>&, bool, float*, char*, int64_t, PairStatus*, cudaStream_t);             \
-  prefix template cudaError_t scaled_backward_of<__VA_ARGS__>(                                     \
+#define SOFTDTW_SCALED(prefix, ...)                                                    \
+  prefix template cudaError_t scaled_forward_of<__VA_ARGS__>(                          \
+      const Problem<float>&, bool, float*, char*, int64_t, PairStatus*, cudaStream_t); \
+  prefix template cudaError_t scaled_backward_of<__VA_ARGS__>(                         \
       const Problem<float>&, const Gradient<float>&, char*, int64_t, char*, const PairStatus*, cudaStream_t);
 
 }  // namespace softdtw
