@@ -386,7 +386,10 @@ def test_a_specialisation_can_be_asked_for(name):
     kernel, _, specialization = name.partition("/")
     n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
     device = next(case.device for case in KERNELS if case.name == kernel)
-    x, y = (normal(2, n, dim, seed=seed).float().to(device) for seed in (1, 2))
+    batch = 2
+    if specialization == "scaled_linear_domain":  # of many short pairs
+        batch, n, dim = 2048, 12, 3
+    x, y = (normal(batch, n, dim, seed=seed).float().to(device) for seed in (1, 2))
     options = {"bandwidth": 30} if specialization == "banded" else {}
     expected = soft_dtw(x.cpu().double(), y.cpu().double(), 1.0, kernel="cpu", **options)
     actual = soft_dtw(x.requires_grad_(), y, 1.0, kernel=name, **options)

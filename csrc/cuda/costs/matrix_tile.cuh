@@ -126,7 +126,7 @@ class MatrixCosts : public MatrixSlab<S, kColumns> {
  public:
   static constexpr bool kUnivariate = false, kIsMatrix = true;
   using typename Slab::Memory;
-  T reach = 0;  // no cost of the tile is larger
+  T reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
   __device__ __forceinline__
   MatrixCosts(Memory& memory, const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair)
@@ -143,7 +143,7 @@ class MatrixCosts : public MatrixSlab<S, kColumns> {
     reach = 0;
     for_each_cell<S>([&](int k, int t) {
       costs[k][t] = this->cell(chunk, k, t);
-      reach = DeviceMath<T>::max(reach, DeviceMath<T>::abs(costs[k][t]));
+      reach = greater(reach, DeviceMath<T>::abs(costs[k][t]));
     });
   }
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
