@@ -101,10 +101,9 @@ T __reduce_min_sync(unsigned, T value) {
   return least;
 }
 
-// A GPU has one NaN, which as an integer is the largest; x86 makes negative ones.
-inline unsigned __float_as_uint(float a) { return std::isnan(a) ? 0x7fffffffu : emulation::bit_cast_to<unsigned>(a); }
+inline unsigned __float_as_uint(float a) { return emulation::bit_cast_to<unsigned>(a); }
 inline float __uint_as_float(unsigned a) { return emulation::bit_cast_to<float>(a); }
-inline int __float_as_int(float a) { return static_cast<int>(__float_as_uint(a)); }
+inline int __float_as_int(float a) { return emulation::bit_cast_to<int>(a); }
 inline float __int_as_float(int a) { return emulation::bit_cast_to<float>(a); }
 inline long long __double_as_longlong(double a) { return emulation::bit_cast_to<long long>(a); }
 inline double __longlong_as_double(long long a) { return emulation::bit_cast_to<double>(a); }
