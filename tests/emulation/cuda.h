@@ -124,9 +124,11 @@ inline float __double2float_rz(double a) {
 inline unsigned __funnelshift_l(unsigned low, unsigned high, int by) {
   return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << by >> 32);
 }
-inline int __vimin3_s32(int a, int b, int c) { return std::min(a, std::min(b, c)); }
-inline int __viaddmax_s32(int a, int b, int c) { return std::max(a + b, c); }
-inline int __viaddmin_s32(int a, int b, int c) { return std::min(a + b, c); }
+// The kernels give these the bits of floats. A NaN that a GPU computes is the largest of them, the host's one of the smallest.
+inline int bits_on_gpu(int bits) { return static_cast<unsigned>(bits) > 0xff800000u ? 0x7fffffff : bits; }
+inline int __vimin3_s32(int a, int b, int c) { return std::min(bits_on_gpu(a), std::min(bits_on_gpu(b), bits_on_gpu(c))); }
+inline int __viaddmax_s32(int a, int minus_b, int c) { return std::max(bits_on_gpu(a) - bits_on_gpu(-minus_b), c); }
+inline int __viaddmin_s32(int a, int b, int c) { return std::min(bits_on_gpu(a) + b, bits_on_gpu(c)); }
 inline int __popc(unsigned a) { return __builtin_popcount(a); }
 inline int __ffs(int a) { return __builtin_ffs(a); }
 inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
