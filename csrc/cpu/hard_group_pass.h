@@ -44,7 +44,7 @@ struct GroupPass {
 
   void operator()(int64_t index, char* memory) const {
     HardGroup<Wide> group{};
-    group.cost = cost_of_dim(problem.cost, problem.dim);
+    group.cost = problem.cost;
     group.extent = problem.extent(0);
     group.dim = problem.dim;
     group.penalty = problem.warp_penalty;

@@ -21,13 +21,10 @@ struct HardSeries {
   }
 };
 
-// Of one dimension the root of a square, rounded, is what is squared.
-inline Cost cost_of_dim(Cost cost, int64_t dim) { return cost == Cost::kEuclidean && dim == 1 ? Cost::kCityblock : cost; }
-
 // What a problem says of its pair b, and its series.
 template <typename T>
 void pack_pair(const Problem<T>& problem, int64_t b, const HardSeries<T>& to, HardPair<T>& pair) {
-  pair.cost = cost_of_dim(problem.cost, problem.dim);
+  pair.cost = problem.cost;
   pair.dim = problem.dim;
   pair.penalty = problem.penalty_of(b);
   pair.x = to.x, pair.y = to.y;
