@@ -7,13 +7,6 @@ struct StepBlock {
   bool has_floor = false;
 };
 
-// Which costs a measure has: one of the cell, gaps of rows and columns, or three of the cell.
-enum class StepKind { kCell, kGaps, kEach };
-inline StepKind kind_of(Measure measure) {
-  if (measure == Measure::kWeighted) return StepKind::kCell;
-  return measure == Measure::kMsm || measure == Measure::kMatrix ? StepKind::kEach : StepKind::kGaps;
-}
-
 SOFTDTW_INLINE Vec<double> load_as(const double* from, double) { return load(from); }
 SOFTDTW_INLINE Vec<double> load_as(const float* from, double) { return load_wide(from); }
 SOFTDTW_INLINE Vec<float> load_as(const float* from, float) { return load(from); }
@@ -54,6 +47,12 @@ SOFTDTW_INLINE void with_distances(
   }
 }
 
+// w of the cells from one on whose row less its column is `place`, each a row further down a diagonal.
+template <typename W>
+SOFTDTW_INLINE const W* weights_at(const ParityWeights<W>& weights, int64_t place) {
+  return place % 2 == 0 ? weights.even + place / 2 : weights.odd + (place - 1) / 2;
+}
+
 template <typename W>
 SOFTDTW_INLINE Vec<W> gap_of(Vec<W> v, Vec<W> a, Vec<W> b) {
   const Vec<W> p = a - v, q = b - v;
@@ -81,7 +80,9 @@ class StepFiller {
           });
         case Measure::kWeighted:
           return fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance * load_as(weights(i) + k, W{});
+            if constexpr (sizeof(W) > sizeof(T))
+              return distance * load(weights_at(pair_.wide_weights, row_ - step_ - i) + k);
+            if constexpr (sizeof(W) == sizeof(T)) return distance * load(weights_at(pair_.weights, row_ - step_ - i) + k);
           });
         case Measure::kTwed:
           return pair_.x_times ? twed<true>(type) : twed<false>(type);
@@ -106,14 +107,9 @@ class StepFiller {
     split_step<W>(cost, table_.scale, to.m[i] + k, to.r[i] + k);
   }
 
-  // Of row_ on at step i: row - column = row_ - step + 2 k.
-  const T* weights(int64_t i) const {
-    const int64_t place = row_ - step_ - i;
-    return place % 2 == 0 ? pair_.even + place / 2 : pair_.odd + (place - 1) / 2;
-  }
-
   template <bool kHasTimes, class C>
   void twed(C type) {
+    if (table_.dim == 1 && row_ > 0) return twed_of_line<kHasTimes>(type);
     alignas(64) W sums[kSteps][kRows];
     // (i - 1, j - 1) is where x and y are read one number earlier.
     Pair<T> before = table_;
@@ -126,6 +122,24 @@ class StepFiller {
     fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
       return distance + between<kHasTimes>(i, k, 0) + load(sums[i] + k);
     });
+  }
+
+  // Of one dimension, where both distances of a cell are at hand.
+  template <bool kHasTimes, class C>
+  void twed_of_line(C) {
+    const T* const x = table_.x + row_;
+    const T* const y = table_.y + kRows + table_.m - 1 - step_;
+    for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>) {
+      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{}), zero = {};
+      for (int64_t i = 0; i < steps_; ++i) {
+        const T* const other = y - i + k;
+        const Vec<W> now = C::finish(C::share(own - load_as(other, W{}), zero));
+        const Vec<W> last = C::finish(C::share(before - load_as(other + 1, W{}), zero));
+        // Places differ by as much a step before.
+        const Vec<W> times = between<kHasTimes>(i, k, 0);
+        put(block_.diagonal, i, k, (now + times) + (last + (kHasTimes ? between<kHasTimes>(i, k, 1) : times)));
+      }
+    }
   }
 
   template <bool kHasTimes>
