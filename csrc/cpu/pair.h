@@ -72,6 +72,7 @@ struct Pair {
   double scale;      // 1 / (gamma ln 2)
   double penalty;    // in the unit of the costs
   bool wide;         // scaled costs are so large that float32 would lose their fraction: compute them in double
+  bool bounded;      // they are below 2^50
   bool by_products;  // of wide ones: from a matrix product
 
   int64_t strips() const { return ceil_div(n, kRows); }

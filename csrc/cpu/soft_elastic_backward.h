@@ -12,8 +12,8 @@ void recompute_steps(
   }
 }
 
-// What is done with the masses of a part of a strip. Of one dimension, where only series and gaps have gradients, the sums are
-// taken on the way; otherwise the masses are kept until the part is done.
+// What is done with the masses of a part of a strip. Of one dimension the sums are taken on the way, where only series and gaps
+// have gradients; otherwise the masses are kept until the part is done.
 template <typename T>
 class ElasticGoBack {
  public:
@@ -40,7 +40,7 @@ class ElasticGoBack {
         keep<Measure::kMsm, MsmGradient<T>>();
         return total<StepKind::kEach>();
       case Measure::kWeighted:
-        if (!totals_ && pair_.table->dim == 1) return take_distances<Measure::kWeighted>();
+        if (is_line(Cost::kSqEuclidean)) return take<DistanceGradient<Measure::kWeighted, SqEuclidean<VectorMath<T>>, T>>();
         keep<Measure::kWeighted>();
         total<StepKind::kCell>();
         return distances();
@@ -62,16 +62,15 @@ class ElasticGoBack {
   void keep() {
     take<Parts..., StoredMasses<kMeasure, T>>();
   }
-  template <Measure kMeasure, class... Parts>
-  void take_distances() {
-    with_sum<Costs<VectorMath<T>>>(
-        pair_.table->cost, [&](auto sum) { take<DistanceGradient<kMeasure, decltype(sum), T>, Parts...>(); });
-  }
+
+  // The sums are taken on the way, of the cost that a measure has in one dimension.
+  bool is_line(Cost cost) const { return !totals_ && pair_.table->dim == 1 && pair_.table->cost == cost; }
 
   template <Measure kMeasure, class... Parts>
   void gaps() {
     const bool has_slopes = pair_.measure == Measure::kEdit || pair_.measure == Measure::kTwed;
-    if (has_slopes && !totals_ && pair_.table->dim == 1) return take_distances<kMeasure, GapGradient<T>, Parts...>();
+    if (has_slopes && is_line(Cost::kCityblock))
+      return take<DistanceGradient<kMeasure, Cityblock<VectorMath<T>>, T>, GapGradient<T>, Parts...>();
     keep<kMeasure, GapGradient<T>, Parts...>();
     total<StepKind::kGaps>();
     if (has_slopes) distances();

@@ -86,6 +86,7 @@ class SoftElasticWork {
     if (problem_.measure == Measure::kTwed) farthest = 2 * (farthest + pack_times(b, table, sweep));
     if (problem_.measure == Measure::kMsm) farthest += std::abs(sweep.parameter);
     table.wide = sizeof(T) < sizeof(double) && !(farthest * table.scale < kWideFrom);
+    table.bounded = std::max(farthest, 2.0) * table.scale < Whole<double>::limit;  // and what kEdr and kLcss count
     if (problem_.measure == Measure::kWeighted) {
       sweep.weights = pack_weights(table, sweep.parameter, weights_);
       if (table.wide) sweep.wide_weights = pack_weights(table, sweep.parameter, wide_weights_);
@@ -157,7 +158,8 @@ class SoftElasticWork {
   }
 
   double pack_times(int64_t b, const Pair<T>& table, SoftElastic<T>& sweep) const {
-    if (!problem_.x_times.data) return std::abs(sweep.parameter) * double(table.n + table.m + 2 * kRows);
+    if (!problem_.x_times.data)
+      return std::abs(sweep.parameter) * double(std::min(std::max(table.n, table.m), std::max(-table.low, table.high)));
     const NumbersView<const Input> x = problem_.x_times.of(problem_.x.of(b)), y = problem_.y_times.of(problem_.y.of(b));
     double largest = 0;
     const auto see = [&](T value) {
