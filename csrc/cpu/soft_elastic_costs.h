@@ -42,12 +42,6 @@ SOFTDTW_INLINE const W* weights_at(const ParityWeights<W>& weights, int64_t plac
   return place % 2 == 0 ? weights.even + place / 2 : weights.odd + (place - 1) / 2;
 }
 
-template <typename W>
-SOFTDTW_INLINE Vec<W> gap_of(Vec<W> v, Vec<W> a, Vec<W> b) {
-  const Vec<W> p = a - v, q = b - v;
-  return maximum(maximum(minimum(p, q), -maximum(p, q)), Vec<W>{});
-}
-
 // Where the costs of a step into the cells of a block go, split. A copy of all that it needs: what is stored may be anything, as
 // far as the compiler knows, and members of others would be read again for every register.
 template <typename W, typename T>
@@ -162,39 +156,63 @@ class StepFiller {
     });
   }
 
-  // Calls use(i, k, x, x before, y, y before) of one dimension.
-  template <class Use>
-  SOFTDTW_INLINE void with_neighbours(const Use& use) const {
-    const T* const x = table_.x + row_;
-    const T* const y = table_.y + kRows + table_.m - 1 - step_;
-    const int64_t steps = steps_, end = rows_.end;
-    for (int64_t k = rows_.begin; k < end; k += kWidth<W>) {
-      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{});
-      for (int64_t i = 0; i < steps; ++i) use(i, k, own, before, load_as(y - i + k, W{}), load_as(y - i + k + 1, W{}));
-    }
-  }
-
-  // Of one dimension, where both distances of a cell are at hand.
+  // Of one dimension, where both distances of a cell are at hand: the column before is that of the step before.
   template <bool kHasTimes, class C>
   void twed_of_line(C) {
-    const Between<kHasTimes> times = between<kHasTimes>();
+    using Math = VectorMath<W>;
     const StepCost<W, T> put(table_, block_.diagonal);
-    with_neighbours([&](int64_t i, int64_t k, Vec<W> x, Vec<W> x_before, Vec<W> y, Vec<W> y_before) SOFTDTW_LAMBDA {
-      const Vec<W> now = C::finish(C::share(x - y, Vec<W>{})), last = C::finish(C::share(x_before - y_before, Vec<W>{}));
-      const Vec<W> own = times(i, k, 0);
-      put(i, k, (now + last) + (own + (kHasTimes ? times(i, k, 1) : own)));  // places differ by as much a step before
-    });
+    const int64_t at_y = kRows + table_.m - 1 - step_, steps = steps_, end = rows_.end;
+    const T *const x = table_.x + row_, *const y = table_.y + at_y;
+    const T *const x_times = pair_.x_times + (kHasTimes ? row_ : 0), *const y_times =
+                                                                         pair_.y_times + (kHasTimes ? at_y : 0);
+    const W twice = 2 * W(pair_.parameter);
+    for (int64_t k = rows_.begin; k < end; k += kWidth<W>) {
+      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{});
+      Vec<W> last = load_as(y + k + 1, W{}), last_time = {}, place = twice_lanes_ + W(row_ - step_ + 2 * k), time = {},
+             time_before = {};
+      if constexpr (kHasTimes) {
+        time = load_as(x_times + k, W{}), time_before = load_as(x_times + k - 1, W{});
+        last_time = load_as(y_times + k + 1, W{});
+      }
+      for (int64_t i = 0; i < steps; ++i) {
+        const Vec<W> other = load_as(y - i + k, W{});
+        const Vec<W> distances = C::finish(C::share(own - other, Vec<W>{})) + C::finish(C::share(before - last, Vec<W>{}));
+        last = other;
+        if constexpr (kHasTimes) {
+          const Vec<W> other_time = load_as(y_times - i + k, W{});
+          put(i, k, distances + (Math::abs(time - other_time) + Math::abs(time_before - last_time)));
+          last_time = other_time;
+        } else {  // places differ by as much a step before
+          put(i, k, distances + Math::abs(place) * twice);
+          place -= W(1);
+        }
+      }
+    }
   }
 
   template <class C>
   void msm(C) {
     const StepCost<W, T> diagonal(table_, block_.diagonal), up(table_, block_.up), left(table_, block_.left);
+    const T *const x = table_.x + row_, *const y = table_.y + kRows + table_.m - 1 - step_;
+    const int64_t steps = steps_, end = rows_.end;
     const W c = W(pair_.parameter);
-    with_neighbours([&](int64_t i, int64_t k, Vec<W> x, Vec<W> x_before, Vec<W> y, Vec<W> y_before) SOFTDTW_LAMBDA {
-      diagonal(i, k, C::finish(C::share(x - y, Vec<W>{})));
-      up(i, k, c + gap_of<W>(x, x_before, y));
-      left(i, k, c + gap_of<W>(y, y_before, x));
-    });
+    // Of a number from an interval, the ways to whose ends are a and b, or -a and -b.
+    const auto gap = [c](Vec<W> a, Vec<W> b, Vec<W> minus_a, Vec<W> minus_b) SOFTDTW_LAMBDA {
+      return c + maximum(maximum(minimum(a, b), minimum(minus_a, minus_b)), Vec<W>{});
+    };
+    for (int64_t k = rows_.begin; k < end; k += kWidth<W>) {
+      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{});
+      const Vec<W> back = before - own, forth = own - before;
+      Vec<W> last = load_as(y + k + 1, W{});
+      for (int64_t i = 0; i < steps; ++i) {
+        const Vec<W> other = load_as(y - i + k, W{});
+        const Vec<W> to_y = other - own, to_x = own - other;
+        diagonal(i, k, C::finish(C::share(to_x, Vec<W>{})));
+        up(i, k, gap(back, to_y, forth, to_x));
+        left(i, k, gap(last - other, to_x, other - last, to_y));
+        last = other;
+      }
+    }
   }
 
   const SoftElastic<T>& pair_;
