@@ -32,7 +32,7 @@ def times_of(length, like):
 
 
 def row_of(part, function, cells, device, options, peak=True, **names):
-    timing = common.time_calls(function, device, options.warmup, options.repeats)
+    timing = common.time_calls(function, device, options.warmup, options.repeats, options.budget)
     memory = common.peak_bytes(function, device) if peak and device.type == "cuda" else None
     own = {"part": part, "seconds": timing._asdict(), "cells": cells, "cells_per_second": cells / timing.median}
     return {**names, **own, "peak_bytes": memory}
@@ -144,6 +144,9 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument(
+        "--budget", type=float, default=10, help="seconds of a row, which long ones keep to by fewer repeats"
+    )
     parser.add_argument("--commit", help="that the record names; git's by default")
     parser.add_argument("--output", help="the JSON record; by default a file in benchmarks/results")
     options = parser.parse_args()
