@@ -2,6 +2,7 @@
 #pragma once
 
 #include "passes.h"
+#include "soft_elastic_pack.h"
 #include "soft_elastic_unpack.h"
 
 namespace softdtw {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "elastic_out.h"
-#include "soft_elastic_pack.h"
+#include "pair.h"
 
 namespace softdtw {
 namespace cpu {
