@@ -110,7 +110,7 @@ Problem<T> problem_from_series(const Tensor& x, const Tensor& y, Cost cost, cons
   STD_TORCH_CHECK(
       x.scalar_type() == y.scalar_type() && x.device() == y.device(), "x and y: expected one dtype and one device");
   Problem<T> problem;
-  problem.cost = cost;
+  problem.cost = cost_of_dim(cost, x.size(2));
   problem.batch = options.batch_of(x);
   problem.x.index = per_pair<int32_t>(options.x_index, problem.batch, x, "x_index");
   problem.y.index = per_pair<int32_t>(options.y_index, problem.batch, y, "y_index");

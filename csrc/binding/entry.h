@@ -161,7 +161,7 @@ struct EntryPoints {
     const auto size = [&](auto zero) {
       Problem<decltype(zero)> problem;
       const int64_t of_pairs = 0;  // whose place is all that counts
-      problem.cost = cost == "matrix" ? Cost::kMatrix : cost_from_name(cost);
+      problem.cost = cost == "matrix" ? Cost::kMatrix : cost_of_dim(cost_from_name(cost), dim);
       problem.batch = batch;
       problem.n = n;
       problem.m = m;

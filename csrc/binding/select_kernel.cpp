@@ -20,7 +20,7 @@ std::tuple<std::string, int64_t> select_kernel(
       m,
       dim,
       is_float64,
-      cost == "matrix" ? Cost::kMatrix : cost_from_name(cost),
+      cost == "matrix" ? Cost::kMatrix : cost_of_dim(cost_from_name(cost), dim),
       has_band,
       has_penalty,
       is_ragged,

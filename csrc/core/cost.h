@@ -44,6 +44,9 @@ SOFTDTW_HD auto with_sum(Cost cost, F&& f) {
     return with_cost<Types>(cost, has_own) ? f(Own{}) : with_sum<Types, kPlace + 1>(cost, f);
 }
 
+// What kernels see: of one dimension the root of a square is what is squared, without what squares lose.
+inline Cost cost_of_dim(Cost cost, int64_t dim) { return cost == Cost::kEuclidean && dim == 1 ? Cost::kCityblock : cost; }
+
 // The members of a cost's type. Of a matrix, whose gradient is E itself, there are kFactor = 1 and kOverCost = false.
 SOFTDTW_HD int factor_of(Cost cost) {
   return cost == Cost::kMatrix ? 1 : with_cost<Costs<PlainMath<float>>>(cost, [](auto type) { return type.kFactor; });

@@ -15,10 +15,13 @@ struct HardCpuBackend {
   template <typename T>
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const HardPass<T> alone(problem, open_ends, value, spans);
-    if (!spans && GroupPass<T>::takes(problem, open_ends))
-      GroupPass<T>{problem, value, alone}.run(like);
-    else
-      alone.run(like);
+    const auto run_groups = [&](auto wide) {
+      using Pass = GroupPass<T, decltype(wide)>;
+      const bool takes = !spans && Pass::takes(problem, open_ends);
+      if (takes) Pass{problem, value, alone}.run(like);
+      return takes;
+    };
+    if (!(problem.dim == 1 ? run_groups(double{}) : run_groups(T{}))) alone.run(like);
   }
 
   template <typename T>

@@ -1,5 +1,6 @@
 // The sweep of (9) over a group of pairs, two rows at a time, of which the lower one is a column behind: neither waits for the
-// other. Compiled once per instruction set. Entries are float64, and values those of hard_sweep.h to the bit.
+// other. Compiled once per instruction set. Entries are float64, and values those of hard_sweep.h to the bit, if series of one
+// dimension are float64, too.
 
 constexpr int kWide = kGroup / kWidth<double>;  // registers for an entry of every pair
 
@@ -33,6 +34,7 @@ SOFTDTW_INLINE void widen(Vec<double> cost, Vec<double>* wide) { *wide = cost; }
 
 template <typename T, class Type, bool kOneDim, bool kPenalty>
 struct HardLanes {
+  static constexpr bool kAtOnce = kOneDim && kIsSum<Type>;
   const HardGroup<T>& group;
 
   SOFTDTW_INLINE Entries cost(const T* x, const T* y) const {
@@ -50,15 +52,21 @@ struct HardLanes {
     return wide;
   }
 
-  SOFTDTW_INLINE static Entries cell(
-      const Entries& cost, const Entries& diagonal, const Entries& up, const Entries& left, Vec<double> penalty) {
-    Entries now;
+  SOFTDTW_INLINE Entries
+  cell(const T* x, const T* y, const Entries& diagonal, const Entries& up, const Entries& left, Vec<double> penalty) const {
+    Entries now, costs;
+    if constexpr (!kAtOnce) costs = cost(x, y);
     for (int k = 0; k < kWide; ++k) {
       // Rounding keeps order: this is min(up, left) + penalty. `left` comes last, and is all that is waited for.
+      Vec<double> low;
       if constexpr (kPenalty)
-        now.of[k] = cost.of[k] + minimum(left.of[k] + penalty, minimum(up.of[k] + penalty, diagonal.of[k]));
+        low = minimum(left.of[k] + penalty, minimum(up.of[k] + penalty, diagonal.of[k]));
       else
-        now.of[k] = cost.of[k] + minimum(left.of[k], minimum(up.of[k], diagonal.of[k]));
+        low = minimum(left.of[k], minimum(up.of[k], diagonal.of[k]));
+      if constexpr (kAtOnce)
+        now.of[k] = Type::share(load(x + k * kWidth<double>) - load(y + k * kWidth<double>), low);
+      else
+        now.of[k] = costs.of[k] + low;
     }
     return now;
   }
@@ -88,12 +96,12 @@ struct HardLanes {
       Entries left_below = infinite, diagonal_below = infinite;  // of row i + 1
       const auto upper = [&](int64_t j) SOFTDTW_LAMBDA {
         const Entries up = load_entries(row + j * kGroup);
-        const Entries now = cell(cost(x, group.y + j * step), diagonal, up, left, penalty);
+        const Entries now = cell(x, group.y + j * step, diagonal, up, left, penalty);
         diagonal = up;
         return now;
       };
       const auto lower = [&](int64_t j, const Entries& up) SOFTDTW_LAMBDA {
-        left_below = cell(cost(below, group.y + j * step), diagonal_below, up, left_below, penalty);
+        left_below = cell(below, group.y + j * step, diagonal_below, up, left_below, penalty);
         diagonal_below = up;
         store_entries(row + j * kGroup, left_below);
       };
@@ -137,9 +145,8 @@ void hard_lanes(HardGroup<T>& group) {
     };
     using Yes = std::true_type;
     using No = std::false_type;
-    if (group.penalty > 0)
-      group.dim == 1 ? sweep(Yes{}, Yes{}) : sweep(No{}, Yes{});
-    else
-      group.dim == 1 ? sweep(Yes{}, No{}) : sweep(No{}, No{});
+    if constexpr (sizeof(T) == sizeof(double))
+      if (group.dim == 1) return group.penalty > 0 ? sweep(Yes{}, Yes{}) : sweep(Yes{}, No{});
+    group.penalty > 0 ? sweep(No{}, Yes{}) : sweep(No{}, No{});
   });
 }

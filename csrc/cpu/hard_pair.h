@@ -2,8 +2,9 @@
 //
 // The table is swept by whole anti-diagonals, three of which are kept, by row; neighbours on a diagonal are neighbours in
 // memory. Entries are float64 whatever the dtype of the costs: sums are then exact to the rounding of the value itself, and
-// cost one comparison more than in float32. Where a path is wanted, the predecessor of every cell is kept in two bits, those
-// of four diagonals in the byte of their row.
+// cost one comparison more than in float32. Of one dimension series are float64, too, and a cost is added to an entry as it is
+// computed. Where a path is wanted, the predecessor of every cell is kept in two bits, those of four diagonals in the byte of their
+// row.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 namespace softdtw {
 namespace cpu {
 
+constexpr int64_t kHardSlack = 16;   // rows that a register may reach beyond a diagonal's last
 constexpr int64_t kHardBlock = 512;  // cells of a diagonal whose costs are computed at once
 constexpr int64_t kDiagonalsPerByte = 4;
 
@@ -72,35 +74,16 @@ struct HardPair {
   View<const T> matrix;
   const T *x, *y;  // [dim][stride]: x by row, y by column from the last to the first
   int64_t x_stride, y_stride;
-  double* entries;  // [3][entries_stride(n)]
-  uint8_t* steps;   // group by group, each from its first row on; null: no path
-  int64_t* starts;  // of the groups
+  const double *wide_x, *wide_y;  // the same of one dimension and finite, and kHardSlack numbers; else null
+  double* entries;                // [3][entries_stride(n)]
+  uint8_t* steps;                 // group by group, each from its first row on; null: no path
+  int64_t* starts;                // of the groups
   // A value above the limit may be infinity instead. Then every vector of x lies in its box where it is matched with y's.
   double limit = __builtin_inf();
   Boxes<T> boxes = {};
   T* box_costs;  // [n] memory for what x costs at least, by row
 };
 
-// What a problem says of its pair b, and its series, packed where pair.x and pair.y are to point to.
-template <typename T>
-void pack_pair(const Problem<T>& problem, int64_t b, T* x, T* y, HardPair<T>& pair) {
-  pair.cost = problem.cost;
-  pair.dim = problem.dim;
-  pair.penalty = problem.penalty_of(b);
-  pair.x = x, pair.y = y;
-  pair.x_stride = problem.n, pair.y_stride = problem.m;
-  if (problem.cost == Cost::kMatrix) {
-    pair.matrix = problem.cost_matrix.pair(b);
-    return;
-  }
-  const View<const T> from_x = problem.x.pair(b), from_y = problem.y.pair(b);
-  for (int64_t d = 0; d < problem.dim; ++d) {
-    for (int64_t i = 0; i < pair.extent.n; ++i) x[d * problem.n + i] = from_x.at(i, d);
-    for (int64_t j = 0; j < pair.extent.m; ++j) y[d * problem.m + pair.extent.m - 1 - j] = from_y.at(j, d);
-  }
-}
-
-constexpr int64_t kHardSlack = 16;  // rows that a register may reach beyond a diagonal's last
 inline int64_t entries_stride(int64_t n) { return n + 2 + kHardSlack; }
 
 struct HardEnd {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "pair.h"
+#include "hard_pack.h"
 #include "schedule.h"
 
 namespace softdtw {
@@ -51,10 +51,9 @@ struct HardPass {
   }
 
   // Everything that a pair needs, one after the other; returns the bytes. With base null only counts them.
-  int64_t carve(char* base, HardPair<T>& pair, T*& x, T*& y) const {
+  int64_t carve(char* base, HardPair<T>& pair, HardSeries<T>& series) const {
     Parts parts{base};
-    x = parts.take<T>(problem.dim * problem.n);
-    y = parts.take<T>(problem.dim * problem.m);
+    series.carve(parts, problem);
     pair.entries = parts.take<double>(3 * entries_stride(problem.n));
     pair.starts = parts.take<int64_t>(spans ? ceil_div(problem.n + problem.m, kDiagonalsPerByte) : 0);
     pair.steps = spans ? parts.take<uint8_t>(most_steps + kHardSlack) : nullptr;
@@ -64,8 +63,8 @@ struct HardPass {
 
   void run(const Tensor& like) const {
     HardPair<T> pair;
-    T *x, *y;
-    run_pairs(problem.batch, carve(nullptr, pair, x, y), work_of(problem), like, *this);
+    HardSeries<T> series;
+    run_pairs(problem.batch, carve(nullptr, pair, series), work_of(problem), like, *this);
   }
 
   // The sweep asks for itself whether to stop.
@@ -73,9 +72,9 @@ struct HardPass {
     HardPair<T> pair;
     pair.extent = problem.extent(b);
     if (!pair.extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
-    T *x, *y;
-    carve(memory, pair, x, y);
-    pack_pair(problem, b, x, y, pair);
+    HardSeries<T> series;
+    carve(memory, pair, series);
+    pack_pair(problem, b, series, pair);
     pair.open_ends = open_ends;
     if (limits) {
       pair.limit = limits[b];

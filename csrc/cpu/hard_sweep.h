@@ -1,5 +1,9 @@
 // The sweep of (9) over a pair, compiled once per instruction set; the loops over a diagonal become vectors.
 
+// A cost that is the sum of shares, and nothing more: of one dimension a share may be added to an entry at once.
+template <class Type>
+constexpr bool kIsSum = std::is_same_v<Type, typename Type::Sum>;
+
 template <typename T>
 inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t count, T* __restrict cost) {
   if (pair.cost == Cost::kMatrix) {
@@ -26,22 +30,19 @@ inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t 
 using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64
 
 // `count` cells of a diagonal, and more up to a whole register: rows that do not lie on it, whose entries nothing reads.
-// With steps, their bits are added to the bytes of their rows. Returns whether a cost is NaN, which a minimum would lose.
-template <typename T, bool WithSteps>
-SOFTDTW_INLINE bool hard_cells(
-    const T* cost, const double* before, const double* last, double* now, uint8_t* steps, int shift, double penalty,
-    int64_t count) {
+// plus_cost(k, low): entries from k on, whose best predecessors have `low`. With steps, their bits are added to the bytes of their
+// rows.
+template <bool WithSteps, class PlusCost>
+SOFTDTW_INLINE void hard_cells(
+    const PlusCost& plus_cost, const double* before, const double* last, double* now, uint8_t* steps, int shift,
+    double penalty, int64_t count) {
   using V = Vec<double>;
   using Bits = typename Lanes<double>::Bits;
-  constexpr int kLanes = kWidth<double>;
   const V stepped = splat(penalty);
-  Bits spoiled = {};
-  for (int64_t k = 0; k < count; k += kLanes) {
-    const V own = load_wide(cost + k);
+  for (int64_t k = 0; k < count; k += kWidth<double>) {
     const V up = load(last + k - 1), left = load(last + k), diagonal = load(before + k - 1);
     const V side = minimum(up, left) + stepped;
-    store(now + k, own + minimum(side, diagonal));
-    spoiled |= own != own;
+    store(now + k, plus_cost(k, minimum(side, diagonal)));
     if constexpr (WithSteps) {
       const Bits sideways = side < diagonal;  // all bits of a lane, or none
       const Bits step = (sideways & (Bits{} + int64_t(kUp))) + (sideways & (left < up) & (Bits{} + int64_t(kLeft - kUp)));
@@ -51,7 +52,33 @@ SOFTDTW_INLINE bool hard_cells(
       __builtin_memcpy(steps + k, &bytes, sizeof bytes);
     }
   }
-  for (int lane = 0; lane < kLanes; ++lane)
+}
+
+// The same with the pair's costs. Returns whether one is NaN, which a minimum would lose. `cost`: memory for kHardBlock.
+template <bool WithSteps, typename T>
+bool hard_block(
+    const HardPair<T>& pair, int64_t d, int64_t row, int64_t count, const double* before, const double* last, double* now,
+    uint8_t* steps, int shift, T* cost) {
+  using V = Vec<double>;
+  if (pair.wide_x) {
+    const double *const x = pair.wide_x + row, *const y = pair.wide_y + pair.extent.m - 1 - d + row;
+    with_cost<Costs<VectorMath<double>>>(pair.cost, [&](auto type) {
+      if constexpr (kIsSum<decltype(type)>) {
+        const auto plus_cost = [&](int64_t k, V low) SOFTDTW_LAMBDA { return type.share(load(x + k) - load(y + k), low); };
+        hard_cells<WithSteps>(plus_cost, before, last, now, steps, shift, pair.penalty, count);
+      }
+    });
+    return false;
+  }
+  hard_costs(pair, d, row, count, cost);
+  typename Lanes<double>::Bits spoiled = {};
+  const auto plus_cost = [&](int64_t k, V low) SOFTDTW_LAMBDA {
+    const V own = load_wide(cost + k);
+    spoiled |= own != own;
+    return own + low;
+  };
+  hard_cells<WithSteps>(plus_cost, before, last, now, steps, shift, pair.penalty, count);
+  for (int lane = 0; lane < kWidth<double>; ++lane)
     if (spoiled[lane]) return true;
   return false;
 }
@@ -128,9 +155,8 @@ HardEnd hard_sweep_of(const HardPair<T>& pair) {
     }
     for (int64_t row = own.first; row <= own.last; row += kHardBlock) {
       const int64_t count = own.last - row + 1 < kHardBlock ? own.last - row + 1 : kHardBlock;
-      hard_costs(pair, d, row, count, cost);
       uint8_t* const own_steps = WithSteps ? steps + (row - group.first) : nullptr;
-      spoiled |= hard_cells<T, WithSteps>(cost, before + row, last + row, now + row, own_steps, shift, pair.penalty, count);
+      spoiled |= hard_block<WithSteps>(pair, d, row, count, before + row, last + row, now + row, own_steps, shift, cost);
     }
     // What the next two diagonals may read beside this one.
     now[own.first - 1] = own.first == 0 && pair.open_ends ? 0 : infinite;

@@ -63,7 +63,7 @@ constexpr int64_t kDimsByProducts = 16;
 template <typename T, typename Input>
 Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, const Workspace<T>& workspace) {
   Pair<T> pair;
-  pair.cost = problem.cost == Cost::kEuclidean && problem.dim == 1 ? Cost::kCityblock : problem.cost;
+  pair.cost = problem.cost;
   pair.n = extent.n;
   pair.m = extent.m;
   pair.low = extent.low;

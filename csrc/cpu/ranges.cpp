@@ -2,7 +2,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/ranges_entry.h"
-#include "pair.h"
+#include "hard_pack.h"
 #include "schedule.h"
 
 namespace softdtw {
@@ -16,10 +16,9 @@ struct RangesPass {
   int32_t* const start;
 
   // Everything that a pair needs, one after the other; returns the bytes. With base null only counts them.
-  int64_t carve(char* base, RangesPair<T>& pair, T*& x, T*& y) const {
+  int64_t carve(char* base, RangesPair<T>& pair, HardSeries<T>& series) const {
     Parts parts{base};
-    x = parts.take<T>(problem.dim * problem.n);
-    y = parts.take<T>(problem.dim * problem.m);
+    series.carve(parts, problem);
     pair.entries = parts.take<double>(3 * entries_stride(problem.n));
     pair.origins = parts.take<int64_t>(3 * entries_stride(problem.n));
     return parts.used;
@@ -27,10 +26,10 @@ struct RangesPass {
 
   void operator()(int64_t b, char* memory) const {
     RangesPair<T> pair;
-    T *x, *y;
-    carve(memory, pair, x, y);
+    HardSeries<T> series;
+    carve(memory, pair, series);
     pair.extent = problem.extent(b);
-    pack_pair(problem, b, x, y, pair);
+    pack_pair(problem, b, series, pair);
     pair.value = value + b * problem.m;
     pair.start = start + b * problem.m;
     kernels(T{}).ranges(pair);
@@ -44,8 +43,8 @@ struct RangesCpuBackend {
   static void best_ranges(const Problem<T>& problem, double* value, int32_t* start, const Tensor& like) {
     const RangesPass<T> pass{problem, value, start};
     RangesPair<T> pair;
-    T *x, *y;
-    run_pairs(problem.batch, pass.carve(nullptr, pair, x, y), work_of(problem), like, pass);
+    HardSeries<T> series;
+    run_pairs(problem.batch, pass.carve(nullptr, pair, series), work_of(problem), like, pass);
   }
 };
 

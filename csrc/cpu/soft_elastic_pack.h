@@ -67,7 +67,7 @@ class SoftElasticWork {
   bool enter(int64_t b, const Kernels<T>& kernels, Pair<T>& table, SoftElastic<T>& sweep) const {
     const Extent extent = problem_.extent(b);
     table = {};
-    table.cost = problem_.cost == Cost::kEuclidean && problem_.dim == 1 ? Cost::kCityblock : problem_.cost;
+    table.cost = problem_.cost;
     table.n = extent.n + border_, table.m = extent.m + border_;
     table.low = extent.low, table.high = extent.high;
     table.dim = problem_.dim;

@@ -33,3 +33,18 @@ def test_what_is_not_finite_spoils_its_own_pairs_alone():
     assert found[4, 0] == found[0, 1] == math.inf
     kept = torch.tensor([0, 1, 3, 5, 6, 7])
     assert torch.equal(found[kept][:, 2:], expected[kept][:, 2:])
+
+
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "huber"])
+def test_of_one_dimension_float32_series_have_the_values_of_float64(cost):
+    x, y = normal(8, 40, 1, seed=1, dtype=torch.float32) * 100, normal(9, 33, 1, seed=2, dtype=torch.float32)
+    for options in ({}, {"bandwidth": 4}, {"warp_penalty": 0.3}):
+        values = cdist(x.double(), y.double(), cost=cost, **options).float()
+        assert torch.equal(cdist(x, y, cost=cost, **options), values)
+        assert torch.equal(dtw(x, y[:8], cost=cost, **options), values.diagonal())
+
+
+def test_a_distance_of_one_dimension_does_not_overflow_where_its_square_would():
+    x, y = torch.full((2, 5, 1), 1e25), torch.zeros(2, 5, 1)
+    assert torch.equal(dtw(x, y, cost="euclidean"), dtw(x, y, cost="cityblock"))
+    assert dtw(x, y, cost="sqeuclidean").isinf().all()

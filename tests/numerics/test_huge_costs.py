@@ -8,7 +8,7 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from cases import assert_values_close, normal, numpy64, run, run_from_cost
+from cases import assert_gradients_close, assert_values_close, normal, numpy64, run, run_from_cost
 
 GAMMA = 0.1
 N, M = 140, 150
@@ -142,3 +142,31 @@ def test_nan_spoils_a_pair_whose_last_cell_nothing_else_reaches(template):
     costs[0, 37, 114] = torch.nan
     value = run_from_cost(template, costs, 1.0, bandwidth=2)[0]
     assert np.isnan(value[0])
+
+
+@cache
+def euclidean_of_size(size, dim):
+    """Series of a size, and the oracle's value and gradients for distances, which grow with it."""
+    x, y = (normal(2, length, dim, seed=length, dtype=torch.float32) * size for length in (70, 90))
+    return x, y, *oracle.soft_dtw(numpy64(x), numpy64(y), 1.0, cost="euclidean")
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e20, 1e30])
+def test_distances_of_one_dimension_have_gradients_where_squares_are_beyond_float32(template, size):
+    x, y, expected_value, *expected = euclidean_of_size(size, 1)
+    value, *gradients = run(template, x, y, 1.0, cost="euclidean")
+    assert_values_close(value, expected_value, torch.float32, 1.0)
+    for gradient, wanted in zip(gradients, expected, strict=True):
+        assert_gradients_close(gradient, wanted, torch.float32)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1e20, 1e30])
+@pytest.mark.parametrize("dim", [2, 8])
+def test_distances_of_few_dimensions_have_gradients_where_squares_are_beyond_float32(template, dim, size):
+    if template.name != "tiled":
+        pytest.skip("tiled has a kernel for few dimensions")
+    x, y, expected_value, *expected = euclidean_of_size(size, dim)
+    value, *gradients = run(template, x, y, 1.0, cost="euclidean")
+    assert_values_close(value, expected_value, torch.float32, 1.0)
+    for gradient, wanted in zip(gradients, expected, strict=True):
+        assert_gradients_close(gradient, wanted, torch.float32)

@@ -246,7 +246,7 @@ struct ElasticEntryPoints {
       const int64_t of_pairs = 0;  // whose place is all that counts
       const bool is_matrix = measure == "matrix";
       problem.measure = is_matrix ? Measure::kMatrix : measure_from_name(measure);
-      problem.cost = is_matrix ? Cost::kMatrix : cost_from_name(cost);
+      problem.cost = is_matrix ? Cost::kMatrix : cost_of_dim(cost_from_name(cost), dim);
       problem.sum_border = sum_border;
       problem.batch = batch;
       problem.n = n;

@@ -10,7 +10,7 @@ template <typename T>
 bool has_elastic_univariate(const ElasticProblem<T>& problem) {
   if (problem.measure == Measure::kMatrix || problem.dim != 1) return false;
   if (problem.measure == Measure::kWeighted) return problem.cost == Cost::kSqEuclidean;
-  return problem.cost == Cost::kCityblock || problem.cost == Cost::kEuclidean;
+  return problem.cost == Cost::kCityblock;
 }
 
 template <typename T>

@@ -70,8 +70,7 @@ auto with_short_pair_options(const Problem<T>& problem, F&& f) {
   const bool has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
   if (problem.cost == Cost::kSqEuclidean)
     return has_penalty ? f(ShortPairOptions<SquaredDifference, true>()) : f(PlainOptions());
-  if (problem.cost == Cost::kEuclidean || problem.cost == Cost::kCityblock)
-    return f(ShortPairOptions<AbsoluteDifference, true>());
+  if (problem.cost == Cost::kCityblock) return f(ShortPairOptions<AbsoluteDifference, true>());
   static_assert(
       std::is_same_v<std::tuple_element_t<static_cast<int>(Cost::kHuber), Costs<PlainMath<T>>>, Huber<PlainMath<T>>>);
   return f(ShortPairOptions<HuberDifference, true>());
