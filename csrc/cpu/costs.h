@@ -61,6 +61,16 @@ SOFTDTW_INLINE void split_wide_cost(Vec<double> cost, double scale, float* m, fl
   store_narrow(r, part);
 }
 
+// The same where pair.bounded says that scaled costs are far from any limit.
+template <typename T>
+SOFTDTW_INLINE void split_bounded_cost(Vec<double> cost, Vec<double> scale, T* m, T* r) {
+  const Vec<double> whole = nearest_whole<double>(cost * scale), rest = cost * scale - whole;
+  if constexpr (sizeof(T) < sizeof(double))
+    store_narrow(m, whole), store_narrow(r, rest);
+  else
+    store(m, whole), store(r, rest);
+}
+
 #include "product.h"
 
 template <class C, typename T>
@@ -133,9 +143,16 @@ void fill_from_series(
 template <class C>
 void fill_wide(
     C type, const Pair<float>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<float>& block) {
-  with_costs<double>(type, pair, row, rows, step, steps, [&](int64_t i, int64_t k, Vec<double> cost) SOFTDTW_LAMBDA {
-    split_wide_cost(cost, pair.scale, block.m[i] + k, block.r[i] + k);
-  });
+  const double scale = pair.scale;
+  if (pair.bounded) {
+    with_costs<double>(type, pair, row, rows, step, steps, [&](int64_t i, int64_t k, Vec<double> cost) SOFTDTW_LAMBDA {
+      split_bounded_cost(cost, splat(scale), block.m[i] + k, block.r[i] + k);
+    });
+  } else {
+    with_costs<double>(type, pair, row, rows, step, steps, [&](int64_t i, int64_t k, Vec<double> cost) SOFTDTW_LAMBDA {
+      split_wide_cost(cost, scale, block.m[i] + k, block.r[i] + k);
+    });
+  }
 }
 
 template <typename T, typename From>

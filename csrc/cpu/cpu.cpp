@@ -2,13 +2,11 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <torch/csrc/stable/library.h>
 
 #include "binding/entry.h"
 #include "passes.h"
-#include "schedule.h"
 
 namespace softdtw {
 namespace cpu {
@@ -27,22 +25,6 @@ const Isa& choose_isa() {
   if (has_avx2) return kAvx2;
 #endif
   return kPlain;
-}
-
-// A pass over all pairs, and once more in double over those that T cannot hold. `out`: what the pass writes.
-template <template <typename, typename> class Pass, typename T, class Out>
-void run_exactly(const Problem<T>& problem, const Out& out, char* saved, const Tensor& like) {
-  const auto run_pass = [&](const auto& pass, int64_t count) {
-    const double work = work_of(problem) * pass.sweeps() * double(count) / double(problem.batch);
-    return run(pass, count, threads_for(problem.n, problem.m), kRows * problem.m, work, like);
-  };
-  constexpr bool kCanFail = sizeof(T) < sizeof(double);
-  std::vector<char> unsound(kCanFail ? problem.batch : 0);
-  const Pass<T, T> pass = {problem, kernels(T{}), {}, out, saved, kCanFail ? unsound.data() : nullptr};
-  if (!run_pass(pass, problem.batch)) return;
-  const std::vector<int64_t> again = marked(unsound);
-  if (again.empty()) return;
-  run_pass(Pass<double, T>{problem, kernels(double{}), {&again}, out, nullptr, nullptr}, again.size());
 }
 
 }  // namespace

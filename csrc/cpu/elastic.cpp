@@ -2,7 +2,8 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/elastic/elastic_entry.h"
-#include "elastic_gradient.h"
+#include "elastic_along.h"
+#include "elastic_pass.h"
 #include "soft_elastic_pass.h"
 #include "twed_terms.h"
 
@@ -27,12 +28,12 @@ struct ElasticCpuBackend {
 
   template <typename T>
   static int64_t saved_bytes(const ElasticProblem<T>& problem, const Plan&) {
-    return problem.batch * SoftElasticEdges(problem.n, problem.m).bytes();
+    return problem.batch * SoftElasticWork<T, T>::kept_bytes(problem);
   }
 
   template <typename T>
   static void forward(const ElasticProblem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
-    if (!problem.is_hard()) return soft_elastic_values(problem, value, static_cast<char*>(saved), like);
+    if (!problem.is_hard()) return run_exactly<SoftElasticForward>(problem, value, static_cast<char*>(saved), like);
     ElasticForward<T>(problem, value, static_cast<Span*>(saved)).run(like);
   }
 
@@ -40,7 +41,8 @@ struct ElasticCpuBackend {
   static void backward(
       const ElasticProblem<T>& problem, const Plan&, const ElasticGradient<T>& gradient, const void* saved,
       const Tensor& like) {
-    if (!problem.is_hard()) return ElasticBackwardPass<T>(problem, gradient, static_cast<const char*>(saved)).run(like);
+    if (!problem.is_hard())
+      return run_exactly<SoftElasticBackward>(problem, gradient, const_cast<char*>(static_cast<const char*>(saved)), like);
     const Span* const spans = static_cast<const Span*>(saved);
     torch::stable::parallel_for(0, problem.batch, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b)

@@ -63,6 +63,7 @@ class ElasticCosts {
     return costs;
   }
 
+ private:
   // Of a cost's vectors, at rows from `row` on and columns from m - 1 - y down.
   void distances(int64_t row, int64_t at_y, int64_t count, T* __restrict out) const {
     with_cost<Costs<PlainMath<T>>>(pair_.cost, [&](auto type) {
@@ -90,10 +91,6 @@ class ElasticCosts {
     }
   }
 
-  // Memory of a diagonal, number 0 to 2.
-  T* memory(int number) const { return own_[number]; }
-
- private:
   const ElasticPair<T>& pair_;
   const ElasticStrip& strip_;
   T *own_[3], *kept_[3];

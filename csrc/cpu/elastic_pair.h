@@ -1,8 +1,8 @@
-// One pair of an elastic measure as the CPU kernels see it, (11) to (13).
+// One pair of a hard elastic measure as the CPU kernels see it, (11).
 //
 // The table is cut into strips of rows, and a strip is swept by anti-diagonals, three of which are kept, by row; only the last
-// row of a strip goes on to the next. Entries are float64 whatever the dtype of the costs: hard ones as they are, soft ones
-// as s 2^-m with a whole m, which recurrence.h explains. What a sweep may read beyond a diagonal's rows is there, and 0.
+// row of a strip goes on to the next. Entries are float64 whatever the dtype of the costs. What a sweep may read beyond a
+// diagonal's rows is there, and 0.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace softdtw {
 namespace cpu {
 
 constexpr int64_t kElasticRows = 256;  // of a strip where values alone are wanted
-constexpr int64_t kRebuiltRows = 64;   // where a strip is built again, for a path or for gradients
+constexpr int64_t kRebuiltRows = 64;   // where a strip is built again, for a path
 constexpr int64_t kElasticSlack = 16;  // numbers before and behind what is packed, and behind a diagonal
 
 template <typename T>
@@ -22,7 +22,6 @@ struct ElasticPair {
   Cost cost;
   Extent extent;
   int64_t dim;
-  double scale;  // 1 / (gamma ln 2)
   double parameter;
   View<const T> diagonal, up, left;  // kMatrix
   // By row, and by column from the last to the first, so that a diagonal meets neighbours in memory. x may be the part of
@@ -51,43 +50,22 @@ struct StripRows {
   }
 };
 
-enum class ElasticWanted { kHard, kSteps, kShares };  // kShares: of soft ones, whose values soft_elastic.h has
-
 // A strip, and memory to sweep it with. Entries of a row or of a column begin at place -1, the border.
 struct ElasticStrip {
-  ElasticWanted wanted;
   int64_t row, rows;
-  const double *border_m, *border_s;  // R of column -1 in each row of the strip; s of soft ones only
-  const double *above_m, *above_s;    // of the row above
-  double *last_m, *last_s;            // of the strip's own last row; may be the same
-  uint8_t* steps;                     // [diagonals()][stride]: kSteps
-  double* shares;                     // [diagonals()][3][stride]: kShares, of D, U, L
-  double* entries;                    // [6][rows + slack]
-  char* costs;                        // [6][rows + slack] of T
+  const double* border;  // R of column -1 in each row of the strip
+  const double* above;   // of the row above
+  double* last;          // of the strip's own last row; may be the same
+  uint8_t* steps;        // [diagonals][stride]: the step into each cell; null: not wanted
+  double* entries;       // [3][rows + slack]
+  char* costs;           // [6][rows + slack] of T
 
   int64_t first_diagonal(const Extent& extent) const { return row + extent.low > 0 ? row + extent.low : 0; }
   int64_t last_diagonal(const Extent& extent) const {
     const int64_t column = row + rows - 1 + extent.high;
     return (column < extent.m - 1 ? column : extent.m - 1) + rows - 1;
   }
-  int64_t diagonals(const Extent& extent) const { return last_diagonal(extent) - first_diagonal(extent) + 1; }
   static int64_t stride(int64_t rows) { return rows + 2 * kElasticSlack; }
-};
-
-// What backward adds up of a soft pair: by row and by column as in the pair, x of all rows; float64. `gradient` of the matrix
-// measure is written as it is, times `factor`.
-template <typename T>
-struct ElasticSums {
-  double *flow_diagonal, *flow_up;  // [m]: D and U of the row below a strip, then of its own first row
-  double* masses;                   // [10][rows + slack]
-  double *x, *y;                    // [dim][stride] as the pair's x and y: d value / dx
-  double *x_before, *y_before;      // kMsm: what goes to the row or column before
-  double *x_times, *y_times;        // null where there are none
-  double *x_diagonal, *y_diagonal;  // of D in each row, in each column; null where gaps have no costs of their own
-  double parameter,
-      cost;  // of kMsm, kWeighted; <D, d>, less 2 where gaps cost 1, and <U, u> + <L, l> where they depend on cells
-  View<T> diagonal, up, left;
-  T factor;
 };
 
 }  // namespace cpu

@@ -1,4 +1,4 @@
-// One call of an elastic measure: threads over the pairs, a pair strip by strip with elastic_sweep.h.
+// One call of a hard elastic measure: threads over the pairs, a pair strip by strip with elastic_sweep.h.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,10 @@ struct ElasticEdges {
 template <typename T>
 class ElasticWork {
  public:
-  ElasticWork(const ElasticProblem<T>& problem, int64_t rows_at_once, bool has_whole_x)
-      : problem_(problem), rows_at_once_(rows_at_once), has_whole_x_(has_whole_x) {
+  ElasticWork(const ElasticProblem<T>& problem, int64_t rows_at_once) : problem_(problem), rows_at_once_(rows_at_once) {
     const bool has_times = problem.x_times.data != nullptr, has_gaps = problem.x_gaps.data != nullptr;
     const bool has_series = problem.measure != Measure::kMatrix;
-    x_stride_ = (has_whole_x ? problem.n : std::min(problem.n, rows_at_once)) + 2 * kElasticSlack;
+    x_stride_ = std::min(problem.n, rows_at_once) + 2 * kElasticSlack;
     y_stride_ = problem.m + 2 * kElasticSlack;
     x_count_ = has_series ? problem.dim * x_stride_ : 0;
     y_count_ = has_series ? problem.dim * y_stride_ : 0;
@@ -49,9 +48,8 @@ class ElasticWork {
     y_gaps_ = parts.take<T>(gaps_ ? y_stride_ : 0);
     weights_ =
         parts.take<T>(problem_.measure == Measure::kWeighted ? std::max(problem_.n, problem_.m) + 2 * kElasticSlack : 0);
-    border_m_ = parts.take<double>(rows_at_once_);
-    border_s_ = parts.take<double>(rows_at_once_);
-    entries_ = parts.take<double>(6 * ElasticStrip::stride(rows_at_once_));
+    borders_ = parts.take<double>(rows_at_once_);
+    entries_ = parts.take<double>(3 * ElasticStrip::stride(rows_at_once_));
     costs_ = reinterpret_cast<char*>(parts.take<T>(6 * ElasticStrip::stride(rows_at_once_)));
     return parts.used;
   }
@@ -65,7 +63,6 @@ class ElasticWork {
     pair.cost = problem_.cost;
     pair.extent = extent;
     pair.dim = problem_.dim;
-    pair.scale = problem_.is_hard() ? 1 : problem_.scale_of(b);
     pair.parameter = problem_.parameter_of(b);
     if (problem_.measure == Measure::kMatrix) {
       pair.diagonal = problem_.diagonal.pair(b), pair.up = problem_.up.pair(b), pair.left = problem_.left.pair(b);
@@ -90,7 +87,6 @@ class ElasticWork {
       std::fill(weights_ + longest, weights_ + longest + 2 * kElasticSlack, T(0));
       pair.weights = weights_;
     }
-    if (has_whole_x_) enter_rows(0, extent.n);
     if (!gaps_) return true;
     const NumbersView<const T> x_gaps = problem_.x_gaps.of(problem_.x.of(b));
     bool is_number = true;
@@ -125,42 +121,27 @@ class ElasticWork {
     return gaps_ ? double(pair.y_gaps[pair.extent.m - 1 - j]) : 1.0;
   }
 
-  // The row above the table, from column -1 on: m, and behind it s of soft entries.
-  void enter_border(double* m, double* s) {
-    border_ = 0;
-    set_entry(m, s, -1, 0);
+  // The row above the table, from column -1 on.
+  void enter_border(double* above) {
+    border_ = above[-1] = 0;
     double sum = 0;
     for (int64_t j = 0; j < pair.extent.m; ++j)
-      set_entry(m, s, j, problem_.sum_border ? sum += gap_of_column(j) : std::numeric_limits<double>::infinity());
+      above[j] = problem_.sum_border ? sum += gap_of_column(j) : std::numeric_limits<double>::infinity();
   }
 
-  // A strip whose rows are known to the pair. Called with rows that follow on each other, or with `border` before them.
-  ElasticStrip strip(int64_t row, int64_t rows, ElasticWanted wanted, double border) {
+  // A strip whose rows are known to the pair. `border`: R of column -1 in the row above it.
+  ElasticStrip strip(int64_t row, int64_t rows, double border) {
     border_ = border;
     for (int64_t k = 0; k < rows; ++k)
-      set_entry(
-          border_m_, border_s_, k,
-          problem_.sum_border ? border_ += gap_of_row(row + k) : std::numeric_limits<double>::infinity());
+      borders_[k] = problem_.sum_border ? border_ += gap_of_row(row + k) : std::numeric_limits<double>::infinity();
     ElasticStrip strip = {};
-    strip.wanted = wanted;
     strip.row = row, strip.rows = rows;
-    strip.border_m = border_m_, strip.border_s = border_s_;
+    strip.border = borders_;
     strip.entries = entries_, strip.costs = costs_;
     return strip;
   }
   // R of column -1 in the last row of the last strip.
   double border() const { return border_; }
-
-  void set_entry(double* m, double* s, int64_t place, double r) const {
-    if (problem_.is_hard()) {
-      m[place] = r;
-      return;
-    }
-    const double scaled = r * pair.scale;
-    const bool is_far = !(scaled < Unreachable<double>::value);
-    m[place] = is_far ? Unreachable<double>::value : std::nearbyint(scaled);
-    s[place] = is_far ? 1.0 : std::exp2(m[place] - scaled);
-  }
 
   ElasticPair<T> pair;
 
@@ -175,11 +156,10 @@ class ElasticWork {
 
   const ElasticProblem<T>& problem_;
   const int64_t rows_at_once_;
-  const bool has_whole_x_;
   bool times_, gaps_;
   int64_t x_stride_, y_stride_, x_count_, y_count_, b_ = 0;
   T *x_, *y_, *x_times_, *y_times_, *x_gaps_, *y_gaps_, *weights_;
-  double *border_m_, *border_s_, *entries_;
+  double *borders_, *entries_;
   char* costs_;
   double border_ = 0;
 };
@@ -196,7 +176,7 @@ class ElasticForward {
         spans_(spans) {}
 
   void run(const Tensor& like) const {
-    ElasticWork<T> work(problem_, rows_, false);
+    ElasticWork<T> work(problem_, rows_);
     double* edges;
     uint8_t* steps;
     run_pairs(problem_.batch, carve(nullptr, work, edges, steps), work_of(problem_), like, *this);
@@ -205,7 +185,7 @@ class ElasticForward {
   void operator()(int64_t b, char* memory) const {
     const Extent extent = problem_.extent(b);
     if (!extent.valid()) return end_without_path(b, std::numeric_limits<double>::quiet_NaN());
-    ElasticWork<T> work(problem_, rows_, false);
+    ElasticWork<T> work(problem_, rows_);
     double* edges;
     uint8_t* steps;
     carve(memory, work, edges, steps);
@@ -229,19 +209,19 @@ class ElasticForward {
   double sweep(ElasticWork<T>& work, double* edges) const {
     const ElasticPair<T>& pair = work.pair;
     double* above = edges_.row(edges, 0);
-    work.enter_border(above, nullptr);
+    work.enter_border(above);
     bool is_sound = true;
     double border = 0;
     for (int64_t row = 0, number = 0; row < pair.extent.n && is_sound; row += rows_, ++number) {
       const int64_t rows = std::min(rows_, pair.extent.n - row);
       work.enter_rows(row, rows);
-      ElasticStrip strip = work.strip(row, rows, ElasticWanted::kHard, border);
+      ElasticStrip strip = work.strip(row, rows, border);
       border = work.border();
       double* const last = spans_ ? edges_.row(edges, number + 1) : above;
-      strip.above_m = above;
-      strip.last_m = last;
+      strip.above = above;
+      strip.last = last;
       is_sound = kernels(T{}).elastic(pair, strip);
-      last[-1] = strip.border_m[rows - 1];
+      last[-1] = strip.border[rows - 1];
       above = last;
     }
     if (!is_sound) return std::numeric_limits<double>::quiet_NaN();
@@ -261,9 +241,9 @@ class ElasticForward {
       const int64_t row = number * rows_, rows = std::min(rows_, pair.extent.n - row);
       double* const above = edges_.row(edges, number);
       work.enter_rows(row, rows);
-      ElasticStrip strip = work.strip(row, rows, ElasticWanted::kSteps, row > 0 ? above[-1] : 0);
-      strip.above_m = above;
-      strip.last_m = edges_.row(edges, number + 1);  // the same again
+      ElasticStrip strip = work.strip(row, rows, row > 0 ? above[-1] : 0);
+      strip.above = above;
+      strip.last = edges_.row(edges, number + 1);  // the same again
       strip.steps = steps;
       if (!kernels(T{}).elastic(pair, strip)) return false;
       const int64_t first = strip.first_diagonal(pair.extent), stride = ElasticStrip::stride(rows);

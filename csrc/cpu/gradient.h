@@ -1,31 +1,42 @@
 // (5): sums of E dC/dx over the cells of a strip, and of E dC/dy with the opposite sign.
 
-// One dimension of a strip's series while E is swept in reverse. Row sums stay in their lanes. A column's sum moves one lane
-// up a step, as the column itself does, and leaves the strip at its first row.
-template <class Sum, typename T>
-struct SeriesGradient {
+// Sums over the rows of a strip while E is swept in reverse. They stay in their lanes.
+template <typename T>
+struct RowSums {
   static constexpr int kVectors = kRows / kWidth<T>;
   using V = Vec<T>;
-  V x[kVectors], row[kVectors], column[kVectors];
-  const T* y;  // of step 0 and the strip's first row
-  T *dx, *dy;
+  V row[kVectors];
+  T* to;
 
-  SOFTDTW_INLINE void start(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first_row, int64_t d) {
-    const int64_t origin = d * pair.y_stride + kRows + pair.m - 1;
-    y = pair.y + origin;
-    dy = scratch.dy + origin;
-    dx = scratch.dx + d * pair.x_stride + first_row;
-    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
-      x[k] = load(pair.x + d * pair.x_stride + first_row + k * kWidth<T>);
-      row[k] = column[k] = V{};
-    });
+  // `first`: where the strip's first row has its sum.
+  SOFTDTW_INLINE void start(T* first) {
+    to = first;
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA { row[k] = V{}; });
+  }
+  SOFTDTW_INLINE void add(int k, V share) { row[k] += share; }
+  SOFTDTW_INLINE void finish() {
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA { store(to + k * kWidth<T>, load(to + k * kWidth<T>) + row[k]); });
+  }
+};
+
+// Sums over the columns. A column's sum moves one lane up a step, as the column itself does, and leaves the strip at its first
+// row.
+template <typename T>
+struct ColumnSums {
+  static constexpr int kVectors = kRows / kWidth<T>;
+  using V = Vec<T>;
+  V column[kVectors];
+  T* to;
+
+  // `first`: where the first column has its sum; the second is before it.
+  SOFTDTW_INLINE void start(T* first) {
+    to = first;
+    ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA { column[k] = V{}; });
   }
 
   // Vector k of a step, in ascending order of k.
-  SOFTDTW_INLINE void add(int k, int64_t step, V e) {
-    const V share = e * Sum::slope(x[k] - load(y - step + k * kWidth<T>)), zero = {};
-    row[k] += share;
-    column[k] = share + Neighbour<T>::from_after(column[k], k + 1 < kVectors ? column[k + 1 < kVectors ? k + 1 : k] : zero);
+  SOFTDTW_INLINE void add(int k, V share) {
+    column[k] = share + Neighbour<T>::from_after(column[k], k + 1 < kVectors ? column[k + 1 < kVectors ? k + 1 : k] : V{});
   }
 
   // In place of vectors from k on, if they are dead: their columns have left them.
@@ -34,7 +45,7 @@ struct SeriesGradient {
   // After the last vector of a step. `first`: the first vector that is live; beyond a band the column has no cell above it.
   template <int kFirst>
   SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t step) {
-    dy[kFirst * kWidth<T> - step] += column[kFirst][0];
+    to[kFirst * kWidth<T> - step] += column[kFirst][0];
     if (kFirst > 0) column[kFirst][0] = 0;
   }
 
@@ -42,21 +53,78 @@ struct SeriesGradient {
   SOFTDTW_INLINE void finish(int64_t step) {
     column[0][0] = 0;  // has left
     ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
-      T* const to_dx = dx + k * kWidth<T>;
-      T* const to_dy = dy - step + k * kWidth<T>;
-      store(to_dx, load(to_dx) + row[k]);
-      store(to_dy, load(to_dy) + column[k]);
+      T* const own = to - step + k * kWidth<T>;
+      store(own, load(own) + column[k]);
     });
   }
 };
 
-// Stands in where E is stored instead.
-struct NoGradient {
-  template <typename V>
-  SOFTDTW_INLINE void add(int, int64_t, V) {}
+// What a cell hands on in reverse: E, and what of it goes to each predecessor, L, U and D of (12). `next`: D of the cell that
+// follows on it by a diagonal step.
+template <typename V>
+struct Masses {
+  V all, left, up, diagonal, next;
+};
+
+// What a reverse sweep does with them is said by a sink:
+//   kTakesNext                            whether it needs `next`
+//   take(k, step, masses, own)            vector k of a step, in ascending order of k; `own`: the memory of its shares, which may
+//                                         be written over
+//   leave_vector(k), leave_step, finish   as those of ColumnSums
+
+// One dimension of a strip's series.
+template <class Sum, typename T>
+struct SeriesGradient {
+  static constexpr bool kTakesNext = false;
+  static constexpr int kVectors = kRows / kWidth<T>;
+  using V = Vec<T>;
+  V x[kVectors];
+  const T* y;  // of step 0 and the strip's first row
+  RowSums<T> rows;
+  ColumnSums<T> columns;
+
+  SOFTDTW_INLINE void start(const Pair<T>& pair, const Scratch<T>& scratch, int64_t first_row, int64_t d) {
+    const int64_t origin = d * pair.y_stride + kRows + pair.m - 1;
+    y = pair.y + origin;
+    rows.start(scratch.dx + d * pair.x_stride + first_row);
+    columns.start(scratch.dy + origin);
+    ascending<0, kVectors>([&](auto k)
+                               SOFTDTW_LAMBDA { x[k] = load(pair.x + d * pair.x_stride + first_row + k * kWidth<T>); });
+  }
+
+  SOFTDTW_INLINE void add(int k, int64_t step, V e) {
+    const V share = e * Sum::slope(x[k] - load(y - step + k * kWidth<T>));
+    rows.add(k, share);
+    columns.add(k, share);
+  }
+  SOFTDTW_INLINE void take(int k, int64_t step, const Masses<V>& masses, T*) { add(k, step, masses.all); }
+
+  SOFTDTW_INLINE void leave_vector(int k) { columns.leave_vector(k); }
+  template <int kFirst>
+  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+    columns.leave_step(first, step);
+  }
+  SOFTDTW_INLINE void finish(int64_t step) {
+    rows.finish();
+    columns.finish(step);
+  }
+};
+
+// Of sinks without sums.
+struct NoSums {
+  static constexpr bool kTakesNext = false;
   SOFTDTW_INLINE void leave_vector(int) {}
   template <int kFirst>
   SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t) {}
+  SOFTDTW_INLINE void finish(int64_t) {}
+};
+
+// E takes the place of the first share.
+struct StoredE : NoSums {
+  template <typename V, typename T>
+  SOFTDTW_INLINE void take(int, int64_t, const Masses<V>& masses, T* own) {
+    store(own, masses.all);
+  }
 };
 
 // E becomes E / cost.
@@ -91,6 +159,15 @@ void add_series_gradient(
     });
     gradient.finish(first);
   }
+}
+
+// e: E of a part, or whatever counts the costs of a cell.
+template <typename T>
+void add_gradient_of_costs(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, T* e) {
+  with_cost<Costs<VectorMath<T>>>(pair.cost, [&](auto type) {
+    if constexpr (type.kOverCost) divide_by_costs(type, pair, row, first, last, e);
+    add_series_gradient(typename decltype(type)::Sum{}, pair, scratch, row, first, last, e);
+  });
 }
 
 template <typename T, typename To>

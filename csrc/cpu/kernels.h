@@ -30,9 +30,11 @@ namespace {
 
 #include "soft_elastic_costs.h"
 
-#include "elastic_backward.h"
-
 #include "soft_elastic_sweep.h"
+
+#include "soft_elastic_gradient.h"
+
+#include "soft_elastic_backward.h"
 
 }  // namespace
 
@@ -40,9 +42,9 @@ extern const Isa SOFTDTW_ISA;
 const Isa SOFTDTW_ISA = {
     SOFTDTW_ISA_NAME,
     {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>,
-     elastic_sweep<float>, soft_elastic<float>, gap_weights<float>, elastic_backward<float>},
+     elastic_sweep<float>, soft_elastic<float>, soft_elastic_backward<float>, gap_weights<float>},
     {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>,
-     elastic_sweep<double>, soft_elastic<double>, gap_weights<double>, elastic_backward<double>}};
+     elastic_sweep<double>, soft_elastic<double>, soft_elastic_backward<double>, gap_weights<double>}};
 
 }  // namespace cpu
 }  // namespace softdtw

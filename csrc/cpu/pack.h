@@ -76,7 +76,7 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   pair.y = workspace.y;
   pair.x_stride = problem.dim ? workspace.x_size / problem.dim : 0;
   pair.y_stride = problem.dim ? workspace.y_size / problem.dim : 0;
-  pair.wide = pair.by_products = false;
+  pair.wide = pair.bounded = pair.by_products = false;
   if (problem.cost == Cost::kMatrix) return pair;
 
   const View<const Input> x = problem.x.pair(b), y = problem.y.pair(b);
@@ -102,6 +102,7 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   }
   farthest = finish_cost<PlainMath<double>>(pair.cost, farthest);
   pair.wide = sizeof(T) < sizeof(double) && !(farthest * pair.scale < kWideFrom);
+  pair.bounded = farthest * pair.scale < Whole<double>::limit;
   pair.by_products = pair.wide && pair.cost == Cost::kSqEuclidean && pair.dim >= kDimsByProducts &&
                      farthest * pair.scale < kMostByProducts;
   return pair;

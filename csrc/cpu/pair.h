@@ -72,6 +72,7 @@ struct Pair {
   double scale;      // 1 / (gamma ln 2)
   double penalty;    // in the unit of the costs
   bool wide;         // scaled costs are so large that float32 would lose their fraction: compute them in double
+  bool bounded;      // they are below 2^50
   bool by_products;  // of wide ones: from a matrix product
 
   int64_t strips() const { return ceil_div(n, kRows); }
@@ -149,8 +150,9 @@ struct Table {
 // What backward needs besides the table. dx, dy are sums over the cells of E dC/dx, laid out as Pair's x and y.
 template <typename T>
 struct Scratch {
-  T* weights;   // [kSegment][3][kRows] of the thread; then E takes the place of the first
-  T* incoming;  // [m] E that a strip hands to the row above it
+  T* weights;            // [kSegment][3][kRows] of the thread; then E takes the place of the first
+  T* incoming;           // [m] E that a strip hands to the row above it
+  T* incoming_diagonal;  // the part of it that came by diagonal steps; null unless it is asked for
   T *dx, *dy;
   AnyView dcost;  // for Cost::kMatrix
   T factor;       // of dcost: the gradient that arrives from above
@@ -168,10 +170,12 @@ struct Kernels {
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
   bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
-  // The same as forward; and what exponentials of `count` gaps are, which m holds before.
+  // The same as forward and backward; and what exponentials of `count` gaps are, which m holds before.
   void (*soft_elastic)(const SoftElastic<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
+  void (*soft_elastic_backward)(
+      const SoftElastic<T>& pair, const Table<T>& table, const ElasticScratch<T>& scratch, StripState* states,
+      int64_t strip);
   void (*gap_weights)(double scale, int64_t count, T* m, T* s);
-  bool (*elastic_backward)(const ElasticPair<T>& pair, const ElasticStrip& strip, ElasticSums<T>& sums);
 };
 
 struct Isa {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pack.h"
+#include "schedule.h"
 
 namespace softdtw {
 namespace cpu {
@@ -155,6 +156,22 @@ struct BackwardPass {
     if (problem.cost != Cost::kMatrix) unpack_gradient(problem, task.b, task.pair, task.workspace.scratch, gradient);
   }
 };
+
+// A pass over all pairs, and once more in double over those that T cannot hold. `out`: what the pass writes.
+template <template <typename, typename> class Pass, template <typename> class AnyProblem, typename T, class Out>
+void run_exactly(const AnyProblem<T>& problem, const Out& out, char* saved, const Tensor& like) {
+  const auto run_pass = [&](const auto& pass, int64_t count) {
+    const double work = work_of(problem) * pass.sweeps() * double(count) / double(problem.batch);
+    return run(pass, count, threads_for(problem.n, problem.m), kRows * problem.m, work, like);
+  };
+  constexpr bool kCanFail = sizeof(T) < sizeof(double);
+  std::vector<char> unsound(kCanFail ? problem.batch : 0);
+  const Pass<T, T> pass = {problem, kernels(T{}), {}, out, saved, kCanFail ? unsound.data() : nullptr};
+  if (!run_pass(pass, problem.batch)) return;
+  const std::vector<int64_t> again = marked(unsound);
+  if (again.empty()) return;
+  run_pass(Pass<double, T>{problem, kernels(double{}), {&again}, out, nullptr, nullptr}, again.size());
+}
 
 }  // namespace cpu
 }  // namespace softdtw

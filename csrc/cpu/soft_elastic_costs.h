@@ -7,13 +7,6 @@ struct StepBlock {
   bool has_floor = false;
 };
 
-// Which costs a measure has: one of the cell, gaps of rows and columns, or three of the cell.
-enum class StepKind { kCell, kGaps, kEach };
-inline StepKind kind_of(Measure measure) {
-  if (measure == Measure::kWeighted) return StepKind::kCell;
-  return measure == Measure::kMsm || measure == Measure::kMatrix ? StepKind::kEach : StepKind::kGaps;
-}
-
 SOFTDTW_INLINE Vec<double> load_as(const double* from, double) { return load(from); }
 SOFTDTW_INLINE Vec<double> load_as(const float* from, double) { return load_wide(from); }
 SOFTDTW_INLINE Vec<float> load_as(const float* from, float) { return load(from); }
@@ -30,17 +23,6 @@ void gap_weights(double scale, int64_t count, T* m, T* s) {
   }
 }
 
-// A cost of type W in a sweep of T.
-template <typename W, typename T>
-SOFTDTW_INLINE void split_step(Vec<W> cost, double scale, T* m, T* r) {
-  if constexpr (sizeof(W) > sizeof(T))
-    split_wide_cost(cost, scale, m, r);
-  else if constexpr (sizeof(T) < sizeof(double))
-    split_small_cost<T>(cost, splat(T(scale)), m, r);
-  else
-    split_cost<T>(cost, splat(scale), m, r);
-}
-
 // Distances of a block as with_costs, of one dimension without its copies.
 template <typename W, class C, typename T, typename Use>
 SOFTDTW_INLINE void with_distances(
@@ -54,42 +36,69 @@ SOFTDTW_INLINE void with_distances(
   }
 }
 
+// w of the cells from one on whose row less its column is `place`, each a row further down a diagonal.
 template <typename W>
-SOFTDTW_INLINE Vec<W> gap_of(Vec<W> v, Vec<W> a, Vec<W> b) {
-  const Vec<W> p = a - v, q = b - v;
-  return maximum(maximum(minimum(p, q), -maximum(p, q)), Vec<W>{});
+SOFTDTW_INLINE const W* weights_at(const ParityWeights<W>& weights, int64_t place) {
+  return place % 2 == 0 ? weights.even + place / 2 : weights.odd + (place - 1) / 2;
 }
+
+// Where the costs of a step into the cells of a block go, split. A copy of all that it needs: what is stored may be anything, as
+// far as the compiler knows, and members of others would be read again for every register.
+template <typename W, typename T>
+class StepCost {
+ public:
+  SOFTDTW_INLINE StepCost(const Pair<T>& table, CostBlock<T>& to)
+      : m_(to.m), r_(to.r), scale_(splat(W(table.scale))), bounded_(table.bounded) {}
+
+  SOFTDTW_INLINE void operator()(int64_t i, int64_t k, Vec<W> cost) const {
+    T *const m = m_[i] + k, *const r = r_[i] + k;
+    if constexpr (sizeof(W) < sizeof(double))
+      split_small_cost<W>(cost, scale_, m, r);
+    else if (bounded_)
+      split_bounded_cost(cost, scale_, m, r);
+    else if constexpr (sizeof(W) > sizeof(T))
+      split_wide_cost(cost, scale_[0], m, r);
+    else
+      split_cost<T>(cost, scale_, m, r);
+  }
+
+ private:
+  T (*const m_)[kRows];
+  T (*const r_)[kRows];
+  const Vec<W> scale_;
+  const bool bounded_;
+};
 
 template <typename W, typename T>
 class StepFiller {
  public:
   StepFiller(const SoftElastic<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, StepBlock<T>& block)
       : pair_(pair), table_(*pair.table), row_(row), rows_(rows), step_(step), steps_(steps), block_(block) {
-    for (int lane = 0; lane < kWidth<W>; ++lane) lanes_[lane] = W(lane);
+    for (int lane = 0; lane < kWidth<W>; ++lane) twice_lanes_[lane] = W(2 * lane);
   }
 
   void operator()() {
     with_cost<Costs<VectorMath<W>>>(table_.cost, [&](auto type) {
+      const W epsilon = W(pair_.parameter);
       switch (pair_.measure) {
         case Measure::kEdr:
-          return fill(type, [&](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance < W(pair_.parameter) ? Vec<W>{} : W(1) + (distance - distance);
+          return fill(type, [=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
+            return distance < epsilon ? Vec<W>{} : W(1) + (distance - distance);
           });
         case Measure::kLcss:
-          return fill(type, [&](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance <= W(pair_.parameter) ? Vec<W>{} : W(2) + (distance - distance);
+          return fill(type, [=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
+            return distance <= epsilon ? Vec<W>{} : W(2) + (distance - distance);
           });
         case Measure::kWeighted:
-          return fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance * load_as(weights(i) + k, W{});
-          });
+          return fill(
+              type, [weights = this->weights(), place = row_ - step_](int64_t i, int64_t k, Vec<W> distance)
+                        SOFTDTW_LAMBDA { return distance * load(weights_at(weights, place - i) + k); });
         case Measure::kTwed:
           return pair_.x_times ? twed<true>(type) : twed<false>(type);
         case Measure::kMsm:
-          fill(type, [&](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA { return distance; });
-          return msm_gaps();
+          return msm(type);
         default:
-          return fill(type, [&](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA { return distance; });
+          return fill(type, [](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA { return distance; });
       }
     });
   }
@@ -97,57 +106,111 @@ class StepFiller {
  private:
   template <class C, class F>
   SOFTDTW_INLINE void fill(C type, const F& cost_of) {
+    const StepCost<W, T> put(table_, block_.diagonal);
     with_distances<W>(type, table_, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      put(block_.diagonal, i, k, cost_of(i, k, distance));
+      put(i, k, cost_of(i, k, distance));
     });
   }
 
-  SOFTDTW_INLINE void put(CostBlock<T>& to, int64_t i, int64_t k, Vec<W> cost) const {
-    split_step<W>(cost, table_.scale, to.m[i] + k, to.r[i] + k);
+  ParityWeights<W> weights() const {
+    if constexpr (sizeof(W) > sizeof(T)) return pair_.wide_weights;
+    if constexpr (sizeof(W) == sizeof(T)) return pair_.weights;
   }
 
-  // Of row_ on at step i: row - column = row_ - step + 2 k.
-  const T* weights(int64_t i) const {
-    const int64_t place = row_ - step_ - i;
-    return place % 2 == 0 ? pair_.even + place / 2 : pair_.odd + (place - 1) / 2;
+  // |t - s| of a cell, or of the one `back` before it on the diagonal.
+  template <bool kHasTimes>
+  struct Between {
+    const T *x_times, *y_times;
+    W nu;
+    Vec<W> places;
+
+    SOFTDTW_INLINE Vec<W> operator()(int64_t i, int64_t k, int64_t back) const {
+      if constexpr (kHasTimes)
+        return VectorMath<W>::abs(load_as(x_times + k - back, W{}) - load_as(y_times - i + k + back, W{}));
+      else
+        return VectorMath<W>::abs((places + W(2 * k - i)) * nu);
+    }
+  };
+  template <bool kHasTimes>
+  SOFTDTW_INLINE Between<kHasTimes> between() const {
+    return {
+        pair_.x_times + row_, pair_.y_times + kRows + table_.m - 1 - step_, W(pair_.parameter),
+        twice_lanes_ + W(row_ - step_)};
   }
 
   template <bool kHasTimes, class C>
   void twed(C type) {
+    if (table_.dim == 1 && row_ > 0) return twed_of_line<kHasTimes>(type);
+    const Between<kHasTimes> times = between<kHasTimes>();
     alignas(64) W sums[kSteps][kRows];
     // (i - 1, j - 1) is where x and y are read one number earlier.
     Pair<T> before = table_;
     before.x -= 1, before.y += 1;
     with_distances<W>(type, before, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      store(sums[i] + k, distance + between<kHasTimes>(i, k, 1));
+      store(sums[i] + k, distance + times(i, k, 1));
     });
     if (row_ == 0)
       for (int64_t i = 0; i < steps_; ++i) sums[i][0] = 0;
     fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      return distance + between<kHasTimes>(i, k, 0) + load(sums[i] + k);
+      return distance + times(i, k, 0) + load(sums[i] + k);
     });
   }
 
-  template <bool kHasTimes>
-  SOFTDTW_INLINE Vec<W> between(int64_t i, int64_t k, int64_t back) const {
-    if constexpr (kHasTimes) {
-      const T* const y = pair_.y_times + kRows + table_.m - 1 - step_ - i;
-      return VectorMath<W>::abs(load_as(pair_.x_times + row_ + k - back, W{}) - load_as(y + k + back, W{}));
-    } else {
-      return VectorMath<W>::abs((W(row_ - step_ - i + 2 * k) + 2 * lanes_) * W(pair_.parameter));
+  // Of one dimension, where both distances of a cell are at hand: the column before is that of the step before.
+  template <bool kHasTimes, class C>
+  void twed_of_line(C) {
+    using Math = VectorMath<W>;
+    const StepCost<W, T> put(table_, block_.diagonal);
+    const int64_t at_y = kRows + table_.m - 1 - step_, steps = steps_, end = rows_.end;
+    const T *const x = table_.x + row_, *const y = table_.y + at_y;
+    const T *const x_times = pair_.x_times + (kHasTimes ? row_ : 0), *const y_times =
+                                                                         pair_.y_times + (kHasTimes ? at_y : 0);
+    const W twice = 2 * W(pair_.parameter);
+    for (int64_t k = rows_.begin; k < end; k += kWidth<W>) {
+      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{});
+      Vec<W> last = load_as(y + k + 1, W{}), last_time = {}, place = twice_lanes_ + W(row_ - step_ + 2 * k), time = {},
+             time_before = {};
+      if constexpr (kHasTimes) {
+        time = load_as(x_times + k, W{}), time_before = load_as(x_times + k - 1, W{});
+        last_time = load_as(y_times + k + 1, W{});
+      }
+      for (int64_t i = 0; i < steps; ++i) {
+        const Vec<W> other = load_as(y - i + k, W{});
+        const Vec<W> distances = C::finish(C::share(own - other, Vec<W>{})) + C::finish(C::share(before - last, Vec<W>{}));
+        last = other;
+        if constexpr (kHasTimes) {
+          const Vec<W> other_time = load_as(y_times - i + k, W{});
+          put(i, k, distances + (Math::abs(time - other_time) + Math::abs(time_before - last_time)));
+          last_time = other_time;
+        } else {  // places differ by as much a step before
+          put(i, k, distances + Math::abs(place) * twice);
+          place -= W(1);
+        }
+      }
     }
   }
 
-  void msm_gaps() {
+  template <class C>
+  void msm(C) {
+    const StepCost<W, T> diagonal(table_, block_.diagonal), up(table_, block_.up), left(table_, block_.left);
+    const T *const x = table_.x + row_, *const y = table_.y + kRows + table_.m - 1 - step_;
+    const int64_t steps = steps_, end = rows_.end;
     const W c = W(pair_.parameter);
-    const T* const x = table_.x + row_;
-    const T* const y = table_.y + kRows + table_.m - 1 - step_;
-    for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>) {
-      const Vec<W> own = load_as(x + k, W{}), above = load_as(x + k - 1, W{});
-      for (int64_t i = 0; i < steps_; ++i) {
-        const Vec<W> other = load_as(y - i + k, W{}), before = load_as(y - i + k + 1, W{});
-        put(block_.up, i, k, c + gap_of<W>(own, above, other));
-        put(block_.left, i, k, c + gap_of<W>(other, before, own));
+    // Of a number from an interval, the ways to whose ends are a and b, or -a and -b.
+    const auto gap = [c](Vec<W> a, Vec<W> b, Vec<W> minus_a, Vec<W> minus_b) SOFTDTW_LAMBDA {
+      return c + maximum(maximum(minimum(a, b), minimum(minus_a, minus_b)), Vec<W>{});
+    };
+    for (int64_t k = rows_.begin; k < end; k += kWidth<W>) {
+      const Vec<W> own = load_as(x + k, W{}), before = load_as(x + k - 1, W{});
+      const Vec<W> back = before - own, forth = own - before;
+      Vec<W> last = load_as(y + k + 1, W{});
+      for (int64_t i = 0; i < steps; ++i) {
+        const Vec<W> other = load_as(y - i + k, W{});
+        const Vec<W> to_y = other - own, to_x = own - other;
+        diagonal(i, k, C::finish(C::share(to_x, Vec<W>{})));
+        up(i, k, gap(back, to_y, forth, to_x));
+        left(i, k, gap(last - other, to_x, other - last, to_y));
+        last = other;
       }
     }
   }
@@ -158,7 +221,7 @@ class StepFiller {
   const Rows rows_;
   const int64_t step_, steps_;
   StepBlock<T>& block_;
-  Vec<W> lanes_;
+  Vec<W> twice_lanes_;
 };
 
 template <typename T>

@@ -1,50 +1,13 @@
 // A soft elastic pair packed for its sweep.
 #pragma once
 
+#include <cstring>
+
 #include "core/elastic.h"
 #include "pack.h"
 
 namespace softdtw {
 namespace cpu {
-
-// What forward keeps of a pair for backward: the last row of every strip but the last, as a Table has it, and the type that s is
-// of. As many bytes with a summed border as without.
-class SoftElasticEdges {
- public:
-  SoftElasticEdges(int64_t n, int64_t m) : m_(m), count_((Table<double>::strips_of(n + 1) - 1) * (m + 1)) {}
-
-  int64_t bytes() const { return kHead + 2 * count_ * int64_t(sizeof(double)); }
-
-  template <typename T>
-  Table<T> start(char* saved, int64_t border) const {
-    *saved = char(sizeof(T));
-    Table<T> table = {};
-    table.edge_m = reinterpret_cast<double*>(saved + kHead);
-    table.edge_s = reinterpret_cast<T*>(table.edge_m + count_);
-    table.edge_stride = m_ + border;
-    return table;
-  }
-
-  // The row above strip `number` > 0, of m + border entries.
-  void row(const char* saved, int64_t border, int64_t number, double* m, double* s) const {
-    const auto take = [&](auto zero) {
-      using T = decltype(zero);
-      const int64_t columns = m_ + border, at = (number - 1) * columns;
-      const double* const from_m = reinterpret_cast<const double*>(saved + kHead) + at;
-      const T* const from_s = reinterpret_cast<const T*>(saved + kHead + count_ * sizeof(double)) + at;
-      for (int64_t j = 0; j < columns; ++j) {
-        m[j] = from_m[j] < far_away<T>() ? from_m[j] : Unreachable<double>::value;
-        s[j] = from_s[j];
-      }
-    };
-    if (*saved == char(sizeof(float))) return take(0.0f);
-    take(0.0);
-  }
-
- private:
-  static constexpr int64_t kHead = 64;
-  const int64_t m_, count_;
-};
 
 // Memory of one pair, and the pair in it. Input is the dtype of the caller, T that of the sweep.
 template <typename T, typename Input>
@@ -53,10 +16,24 @@ class SoftElasticWork {
   explicit SoftElasticWork(const ElasticProblem<Input>& problem)
       : problem_(problem), border_(problem.sum_border ? 1 : 0), n_(problem.n + border_), m_(problem.m + border_) {}
 
-  int64_t n() const { return n_; }
-  int64_t m() const { return m_; }
+  // What forward keeps of each pair for backward.
+  static int64_t kept_bytes(const ElasticProblem<Input>& problem) {
+    const int64_t border = problem.sum_border ? 1 : 0;
+    return Table<T>::bytes(problem.n + border, problem.m + border);
+  }
+  Table<T> kept(char* memory) const { return Table<T>::saved(memory, n_, m_); }
+  void clear_rest(const Pair<T>& table, char* memory) const {
+    kept(memory).clear_rest(memory, n_, m_, strip_of(table, (table.n - 1) / kRows * kRows));
+  }
+  void clear_unsound(char* memory) const { kept(memory).clear_unsound(memory, n_, m_); }
 
-  int64_t carve(char* base) {
+  // edge: one, where nothing is kept. gradients: null in forward.
+  struct Needs {
+    bool edge, table;
+    const ElasticGradient<Input>* gradients;
+  };
+
+  int64_t carve(Needs needs, char* base) {
     Parts parts{base};
     const int64_t dim = problem_.measure == Measure::kMatrix ? 0 : problem_.dim;
     x_stride_ = Workspace<T>::stride_of(round_up(n_, kRows) + kBefore);
@@ -67,12 +44,24 @@ class SoftElasticWork {
     x_times_ = parts.take<T>(times * x_stride_), y_times_ = parts.take<T>(times * y_stride_);
     up_m_ = parts.take<T>(gaps * x_stride_), up_s_ = parts.take<T>(gaps * x_stride_);
     left_m_ = parts.take<T>(gaps * y_stride_), left_s_ = parts.take<T>(gaps * y_stride_);
-    weights_ = parts.take<T>(problem_.measure == Measure::kWeighted ? 2 * weights_of_parity() : 0);
-    states_ = parts.take<StripState>(Table<T>::strips_of(n_));
+    const int64_t weights = problem_.measure == Measure::kWeighted ? 2 * weights_of_parity() : 0;
+    weights_ = parts.take<T>(weights);
+    wide_weights_ = parts.take<double>(sizeof(T) < sizeof(double) ? weights : 0);
+    states = parts.take<StripState>(Table<T>::strips_of(n_));
+    edge = {};
+    edge.edge_m = parts.take<double>(needs.edge ? m_ : 0);
+    edge.edge_s = parts.take<T>(needs.edge ? m_ : 0);
+    table_memory = parts.take<char>(needs.table ? kept_bytes(problem_) : 0);
+    scratch = {};
+    sums_begin_ = parts.used;
+    if (needs.gradients) carve_sums(*needs.gradients, parts);
+    sums_end_ = parts.used;
+    base_ = base;
     return parts.used;
   }
 
-  StripState* states() const { return states_; }
+  // All sums are 0.
+  void clear_sums() const { std::memset(base_ + sums_begin_, 0, sums_end_ - sums_begin_); }
 
   // False if a gap has no number. `sweep`: the pair, of which `table` is the geometry.
   bool enter(int64_t b, const Kernels<T>& kernels, Pair<T>& table, SoftElastic<T>& sweep) const {
@@ -85,6 +74,7 @@ class SoftElasticWork {
     table.scale = problem_.scale_of(b);
     table.x_stride = x_stride_, table.y_stride = y_stride_;
     sweep = {};
+    sweep.table = &table;
     sweep.measure = problem_.measure;
     sweep.sum_border = problem_.sum_border;
     sweep.parameter = problem_.parameter_of(b);
@@ -96,15 +86,40 @@ class SoftElasticWork {
     if (problem_.measure == Measure::kTwed) farthest = 2 * (farthest + pack_times(b, table, sweep));
     if (problem_.measure == Measure::kMsm) farthest += std::abs(sweep.parameter);
     table.wide = sizeof(T) < sizeof(double) && !(farthest * table.scale < kWideFrom);
-    if (problem_.measure == Measure::kWeighted) pack_weights(table, sweep);
+    table.bounded = std::max(farthest, 2.0) * table.scale < Whole<double>::limit;  // and what kEdr and kLcss count
+    if (problem_.measure == Measure::kWeighted) {
+      sweep.weights = pack_weights(table, sweep.parameter, weights_);
+      if (table.wide) sweep.wide_weights = pack_weights(table, sweep.parameter, wide_weights_);
+    }
     return problem_.measure > Measure::kTwed || pack_gaps(b, kernels, table, sweep);
   }
 
   // The most negative cost of gaps, scaled, or 0.
   double least_gap() const { return least_gap_; }
 
+  StripState* states;
+  Table<T> edge;
+  char* table_memory;
+  ElasticScratch<T> scratch;  // but for the weights, which belong to a thread
+
  private:
   static constexpr int64_t kBefore = 16;  // numbers before x, which rows above the first one may read
+
+  void carve_sums(const ElasticGradient<Input>& gradients, Parts& parts) {
+    const Measure measure = problem_.measure;
+    const int64_t dim = measure == Measure::kMatrix ? 0 : problem_.dim;
+    const auto both = [&](bool is_needed, T*& x, T*& y) {
+      x = parts.take<T>(is_needed ? x_stride_ : 0), y = parts.take<T>(is_needed ? y_stride_ : 0);
+      if (!is_needed) x = y = nullptr;
+    };
+    scratch.incoming = parts.take<T>(m_);
+    if (measure == Measure::kTwed) scratch.incoming_diagonal = parts.take<T>(m_);
+    scratch.dx = parts.take<T>(dim * x_stride_), scratch.dy = parts.take<T>(dim * y_stride_);
+    both(kind_of(measure) == StepKind::kGaps, scratch.x_gaps, scratch.y_gaps);
+    both(problem_.x_times.data && gradients.x_times, scratch.x_times, scratch.y_times);
+    both(measure == Measure::kMsm, scratch.x_before, scratch.y_before);
+    if (gradients.gamma || gradients.parameter) scratch.totals = parts.take<ElasticTotals>(Table<T>::strips_of(n_));
+  }
 
   // Element i of a row's numbers, i from 0 to n - 1 of the table, from `from(i)` of the series.
   template <class From>
@@ -143,7 +158,8 @@ class SoftElasticWork {
   }
 
   double pack_times(int64_t b, const Pair<T>& table, SoftElastic<T>& sweep) const {
-    if (!problem_.x_times.data) return std::abs(sweep.parameter) * double(table.n + table.m + 2 * kRows);
+    if (!problem_.x_times.data)
+      return std::abs(sweep.parameter) * double(std::min(std::max(table.n, table.m), std::max(-table.low, table.high)));
     const NumbersView<const Input> x = problem_.x_times.of(problem_.x.of(b)), y = problem_.y_times.of(problem_.y.of(b));
     double largest = 0;
     const auto see = [&](T value) {
@@ -182,16 +198,17 @@ class SoftElasticWork {
 
   // From -(m + strip) to n + strip, halved.
   int64_t weights_of_parity() const { return round_up((n_ + m_) / 2 + 4 * kRows, 16); }
-  void pack_weights(const Pair<T>& table, SoftElastic<T>& sweep) const {
+  template <typename W>
+  ParityWeights<W> pack_weights(const Pair<T>& table, double g, W* to) const {
     const int64_t longest = std::max(table.n, table.m), origin = m_ / 2 + kRows + 16;
-    T *const even = weights_ + origin, *const odd = even + weights_of_parity();
+    W *const even = to + origin, *const odd = even + weights_of_parity();
     for (int64_t k = -origin; k < weights_of_parity() - origin; ++k) {
       const auto weight = [&](int64_t place) {
-        return std::abs(place) < longest ? T(Weighted<T>::weight(place, sweep.parameter, longest)) : T(0);
+        return std::abs(place) < longest ? W(Weighted<W>::weight(place, g, longest)) : W(0);
       };
       even[k] = weight(2 * k), odd[k] = weight(2 * k + 1);
     }
-    sweep.even = even, sweep.odd = odd;
+    return {even, odd};
   }
 
   void set_tables(int64_t b, StepTables& tables) const {
@@ -207,7 +224,9 @@ class SoftElasticWork {
   const int64_t border_, n_, m_;
   int64_t x_stride_ = 0, y_stride_ = 0;
   T *x_, *y_, *x_times_, *y_times_, *up_m_, *up_s_, *left_m_, *left_s_, *weights_;
-  StripState* states_;
+  double* wide_weights_;
+  char* base_ = nullptr;
+  int64_t sums_begin_ = 0, sums_end_ = 0;
   mutable double least_gap_ = 0;
 };
 

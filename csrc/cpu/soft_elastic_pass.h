@@ -1,8 +1,9 @@
-// Values of soft elastic measures: a pass as those of passes.h.
+// Forward and backward of soft elastic measures: passes as those of passes.h.
 #pragma once
 
 #include "passes.h"
 #include "soft_elastic_pack.h"
+#include "soft_elastic_unpack.h"
 
 namespace softdtw {
 namespace cpu {
@@ -13,6 +14,7 @@ struct SoftElasticTask {
   Pair<T> table;
   SoftElastic<T> pair;
   Table<T> entries;
+  ElasticScratch<T> scratch;
   StripState* states;
   double least_gap;
 };
@@ -20,44 +22,37 @@ struct SoftElasticTask {
 template <typename T, typename Input>
 struct SoftElasticForward {
   using Task = SoftElasticTask<T>;
+  using Work = SoftElasticWork<T, Input>;
 
   const ElasticProblem<Input>& problem;
   const Kernels<T>& kernels;
   Selection selection;
   Input* value;
-  char* saved;    // SoftElasticEdges of all pairs, or null
+  char* saved;    // the tables of all pairs, or null
   char* unsound;  // per pair, or null: a mark for those to be swept in double
 
+  typename Work::Needs needs() const { return {!saved, false, nullptr}; }
   double sweeps() const { return sizeof(T) / sizeof(Input); }
   int64_t worker_bytes() const { return 0; }
-  int64_t pair_bytes() const {
-    SoftElasticWork<T, Input> work(problem);
-    Table<T> entries;
-    return carve(work, entries, nullptr);
-  }
+  int64_t pair_bytes() const { return Work(problem).carve(needs(), nullptr); }
 
   void prepare(int64_t index, char* memory, Task& task) const {
     const int64_t b = task.b = selection.pair(index);
     task.turns = 0;
     value[b] = std::numeric_limits<Input>::quiet_NaN();
-    const SoftElasticEdges kept(problem.n, problem.m);
-    char* const own = saved ? saved + b * kept.bytes() : nullptr;
-    if (saved) std::memset(own, 0, kept.bytes());
     if (!problem.extent(b).valid()) return;
-    SoftElasticWork<T, Input> work(problem);
-    carve(work, task.entries, memory);
-    if (saved) task.entries = kept.start<T>(own, problem.sum_border ? 1 : 0);
+    Work work(problem);
+    work.carve(needs(), memory);
     if (!work.enter(b, kernels, task.table, task.pair)) return;
+    task.entries = saved ? work.kept(kept(b)) : work.edge;
+    if (saved && !problem.ragged()) work.clear_rest(task.table, kept(b));
     task.least_gap = work.least_gap();
-    task.states = work.states();
+    task.states = work.states;
     task.turns = task.table.strips();
     start_states(task.states, task.turns, kNone);
   }
 
-  void turn(Task& task, int64_t turn, char*) const {
-    task.pair.table = &task.table;
-    kernels.soft_elastic(task.pair, task.entries, task.states, turn);
-  }
+  void turn(Task& task, int64_t turn, char*) const { kernels.soft_elastic(task.pair, task.entries, task.states, turn); }
 
   void finish(const Task& task) const {
     const double total = task.states[task.turns - 1].total;
@@ -65,37 +60,70 @@ struct SoftElasticForward {
     if (!unsound) return;
     Range range = range_of(task.states, task.turns);
     range.least_cost = std::min(range.least_cost, task.least_gap);
-    unsound[task.b] = !sound(range, total, task.table.n + task.table.m);
+    if (sound(range, total, task.table.n + task.table.m)) return;
+    unsound[task.b] = 1;
+    if (saved) Work(problem).clear_unsound(kept(task.b));
+  }
+
+  char* kept(int64_t b) const { return saved + b * Work::kept_bytes(problem); }
+};
+
+template <typename T, typename Input>
+struct SoftElasticBackward {
+  using Task = SoftElasticTask<T>;
+  using Work = SoftElasticWork<T, Input>;
+
+  const ElasticProblem<Input>& problem;
+  const Kernels<T>& kernels;
+  Selection selection;
+  const ElasticGradient<Input>& gradient;
+  char* saved;    // the tables of all pairs, only read; null: sweep forward first
+  char* unsound;  // per pair, or null: a mark for those to be swept in double
+
+  typename Work::Needs needs() const { return {false, !saved, &gradient}; }
+  double sweeps() const { return (saved ? 2.0 : 3.0) * (sizeof(T) / sizeof(Input)); }
+  int64_t pair_bytes() const { return Work(problem).carve(needs(), nullptr); }
+  int64_t worker_bytes() const { return Workspace<T>::weights_bytes(); }
+
+  void prepare(int64_t index, char* memory, Task& task) const {
+    const int64_t b = task.b = selection.pair(index);
+    const Extent extent = problem.extent(b);
+    task.turns = 0;
+    if (!extent.valid() || !std::isfinite(gradient.value[b]))
+      return ElasticOut<Input>{problem, gradient, b, extent}.spoil();
+    if (has_counts() && !gradient.gamma) return;  // which have no other gradient
+    Work work(problem);
+    work.carve(needs(), memory);
+    task.entries = work.kept(saved ? saved + b * Work::kept_bytes(problem) : work.table_memory);
+    if (unsound && task.entries.unsound()) {
+      unsound[b] = 1;
+      return;
+    }
+    work.clear_sums();
+    work.enter(b, kernels, task.table, task.pair);
+    task.scratch = work.scratch;
+    task.scratch.tables.set(b, gradient);
+    task.scratch.factor = T(gradient.arriving(b));
+    task.states = work.states;
+    start_states(task.states, task.table.strips(), saved ? kAll : kNone);
+    task.turns = (saved ? 1 : 2) * task.table.strips();
+  }
+
+  void turn(Task& task, int64_t turn, char* memory) const {
+    const int64_t strips = task.table.strips(), left = task.turns - 1 - turn;
+    if (left >= strips) return kernels.soft_elastic(task.pair, task.entries, task.states, turn);
+    ElasticScratch<T> scratch = task.scratch;
+    scratch.weights = reinterpret_cast<T*>(memory);
+    kernels.soft_elastic_backward(task.pair, task.entries, scratch, task.states, left);
+  }
+
+  void finish(const Task& task) const {
+    SoftElasticUnpack<T, Input>{problem, gradient, task.b, task.table, task.scratch}();
   }
 
  private:
-  // Where nothing is kept one edge, which every strip writes over.
-  int64_t carve(SoftElasticWork<T, Input>& work, Table<T>& entries, char* memory) const {
-    const int64_t own = work.carve(memory);
-    Parts parts{memory ? memory + own : nullptr};
-    entries = {};
-    entries.edge_m = parts.take<double>(saved ? 0 : work.m());
-    entries.edge_s = parts.take<T>(saved ? 0 : work.m());
-    return own + parts.used;
-  }
+  bool has_counts() const { return problem.measure == Measure::kEdr || problem.measure == Measure::kLcss; }
 };
-
-// Over all pairs, and once more in double over those that T cannot hold.
-template <typename T>
-void soft_elastic_values(const ElasticProblem<T>& problem, T* value, char* saved, const Tensor& like) {
-  const int64_t threads = threads_for(problem.n, problem.m);
-  const auto run_pass = [&](const auto& pass, int64_t count) {
-    const double work = work_of(problem) * pass.sweeps() * double(count) / double(problem.batch);
-    return run(pass, count, threads, kRows * problem.m, work, like);
-  };
-  constexpr bool kCanFail = sizeof(T) < sizeof(double);
-  std::vector<char> unsound(kCanFail ? problem.batch : 0);
-  const SoftElasticForward<T, T> pass = {problem, kernels(T{}), {}, value, saved, kCanFail ? unsound.data() : nullptr};
-  if (!run_pass(pass, problem.batch)) return;
-  const std::vector<int64_t> again = marked(unsound);
-  if (again.empty()) return;
-  run_pass(SoftElasticForward<double, T>{problem, kernels(double{}), {&again}, value, saved, nullptr}, again.size());
-}
 
 }  // namespace cpu
 }  // namespace softdtw

@@ -224,11 +224,11 @@ def cost_of_path(spans, tables, has_sums):
     return sum((diagonal, up, left)[step][max(i, 0), max(j, 0)] for (i, j), step in zip(cells, steps, strict=True))
 
 
-def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
-    series, rest, (value, saved) = run(problem, kernel, gamma, dtype)
+def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64, at=GPU):
+    series, rest, (value, saved) = run(problem, kernel, gamma, dtype, at=at)
     assert value.dtype == dtype
     batch = len(problem.pairs())
-    arriving = normal(batch, seed=9).to(GPU, dtype)
+    arriving = normal(batch, seed=9).to(at, dtype)
     *gradients, of_parameter, of_gamma = (
         part.cpu().double() for part in gradients_of(series, rest, value, saved, arriving)
     )
@@ -262,7 +262,7 @@ def assert_as_expected(problem, kernel, gamma=0.0, dtype=F64):
         rounding = torch.finfo(dtype).eps * scale * math.sqrt(n + m) / gamma if 0 < gamma <= SMALL_GAMMA else 0.0
         within = {"rel": 1e-8 if dtype == F64 else 1e-3, "abs": max(1e-6, 4 * abs(arriving[b].item()) * rounding)}
         assert of_gamma[b].item() == pytest.approx(expected_gamma, **within), (b, str(problem.measure))
-    without = run(problem, kernel, gamma, dtype, save=False)[2]
+    without = run(problem, kernel, gamma, dtype, save=False, at=at)[2]
     assert torch.equal(without[0], value)
     assert without[1].numel() == 0
 

@@ -9,6 +9,7 @@ import pytest
 CHECK = """
 import numpy as np, oracle, torch
 from cases import COSTS, KernelCase, normal, numpy64, run
+from test_elastic_kernels import MEASURES, assert_as_expected, made
 from torchsoftdtw import dtw, dtw_path, elastic_from_costs, erp, lcss, msm, subsequence_matches, twed, wdtw
 options = dict(bandwidth=30, warp_penalty=0.1)
 for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
@@ -48,6 +49,12 @@ for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-11)):
         _, *expected = oracle.elastic(*(numpy64(own[0]) for own in costs), gamma, "inf", 30)
         for actual, own in zip(masses, expected):
             assert np.abs(numpy64(actual[0]) - own[1:, 1:]).max() <= 1e-5
+    for measure in MEASURES:
+        dim = 2 if measure.cost == "euclidean" else 1
+        for n, m, bandwidth in ((70, 150, 30), (290, 65, -1)):
+            assert_as_expected(
+                made(measure, n, m, dim, batch=1, dtype=dtype, bandwidth=bandwidth), "cpu", 0.2, dtype, at="cpu"
+            )
 print("checked")
 """
 

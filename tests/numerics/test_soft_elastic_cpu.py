@@ -1,4 +1,4 @@
-"""Soft elastic values on the CPU: any gamma, strips cut anywhere, costs beyond float32, threads that share a pair."""
+"""Soft elastic measures on the CPU: any gamma, strips cut anywhere, costs beyond float32, threads that share a pair."""
 
 import math
 
@@ -7,6 +7,8 @@ import oracle
 import pytest
 import torch
 from cases import normal, numpy64
+from test_elastic_kernels import MEASURES as GRADIENT_CASES
+from test_elastic_kernels import assert_as_expected, gradients_of, made, run
 
 from torchsoftdtw import edr, elastic_from_costs, erp, lcss, msm, twed, wdtw
 
@@ -71,16 +73,27 @@ def test_costs_beyond_float32_are_swept_in_double(name):
     assert_close(MEASURES[name](x, y, gamma=1e-3).item(), expected_of(name, x, y, 1e-3), 1e-3, F32)
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_gradients_follow_values_at_any_gamma(name):
-    if name == "lcss":
-        return  # which has none
-    for gamma in (1e-2, 100.0):
-        x, y = (normal(1, length, 1, seed=length, dtype=F64) for length in (70, 66))
-        exact = torch.autograd.grad(MEASURES[name](own := x.requires_grad_(), y, gamma=gamma).sum(), own)[0]
-        x32 = x.detach().float().requires_grad_()
-        found = torch.autograd.grad(MEASURES[name](x32, y.float(), gamma=gamma).sum(), x32)[0]
-        assert (found - exact).abs().max() <= 2e-3 * exact.abs().max()
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("gamma", [1e-3, 0.3, 1e3])
+@pytest.mark.parametrize("measure", GRADIENT_CASES, ids=str)
+def test_gradients_are_those_of_the_oracle_at_any_gamma(measure, gamma, dtype):
+    """To series, times, gaps, parameters and gamma, with those of numbers and without."""
+    dim = 3 if measure.cost == "euclidean" else 1
+    for n, m, options in (
+        (70, 150, {"batch": 1}),
+        (290, 65, {"batch": 1, "bandwidth": 9}),
+        (66, 80, {"batch": 2, "lengths": ([66, 65], [1, 70]), "bandwidth": 30}),
+    ):
+        assert_as_expected(made(measure, n, m, dim, dtype=dtype, **options), "cpu", gamma, dtype, at="cpu")
+
+
+@pytest.mark.parametrize("measure", [own for own in GRADIENT_CASES if own.cost != "sqeuclidean"], ids=str)
+def test_gradients_of_costs_beyond_float32(measure):
+    problem = made(measure, 70, 90, batch=2, dtype=F32)
+    for numbers in problem[1:7]:
+        if numbers is not None:
+            numbers[1] *= 2.0**20  # of the second pair
+    assert_as_expected(problem, "cpu", 1e-3, F32, at="cpu")
 
 
 def test_infinite_and_missing_numbers_stay_in_their_pair():
@@ -105,15 +118,50 @@ def test_forbidden_cells_of_ready_made_costs():
             assert_close(elastic_from_costs(*costs, gamma).item(), expected, gamma, dtype)
 
 
-def test_threads_that_share_a_pair_compute_the_same():
-    x, y = normal(1, 1100, 1, seed=1, dtype=F32), normal(1, 900, 1, seed=2, dtype=F32)
+def with_threads(compute):
+    """compute() by one thread, and by as many as share pairs, or have some each."""
     before = torch.get_num_threads()
     try:
-        values = []
+        found = []
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            values.append([function(x, y, gamma=0.2) for function in (twed, erp, msm, wdtw)])
+            found.append(compute())
     finally:
         torch.set_num_threads(before)
-    for others in values[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(others, values[0], strict=True))
+    return found
+
+
+def all_of(problem, dtype):
+    series, rest, (value, saved) = run(problem, "cpu", 0.2, dtype, at="cpu")
+    found = [value]
+    for need_numbers in (False, True):
+        found += gradients_of(series, rest, value, saved, torch.ones_like(value), need_numbers)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("measure", GRADIENT_CASES, ids=str)
+def test_results_do_not_depend_on_the_number_of_threads(measure, dtype):
+    dim = 2 if measure.cost == "euclidean" else 1
+    for batch, n, m, bandwidth in ((1, 1100, 900, -1), (3, 330, 420, -1), (1, 900, 1000, 200), (7, 140, 300, -1)):
+        problem = made(measure, n, m, dim, batch=batch, dtype=dtype, bandwidth=bandwidth)
+        first, *others = with_threads(lambda own=problem: all_of(own, dtype))
+        assert all(torch.equal(a, b) for other in others for a, b in zip(other, first, strict=True)), (batch, n, m)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("border", ["inf", "sum"])
+def test_ready_made_costs_do_not_depend_on_the_number_of_threads(border, dtype):
+    for batch, n, m in ((1, 500, 600), (3, 330, 420)):
+        costs = [normal(batch, n, m, seed=seed).abs().to(dtype) for seed in range(3)]
+        if border == "sum":
+            costs[1:] = costs[1][:, :, 0], costs[2][:, 0]
+        inputs = [*costs, torch.tensor(0.2, dtype=F64)]
+
+        def compute(inputs=inputs):
+            own = [tensor.clone().requires_grad_() for tensor in inputs]
+            value = elastic_from_costs(*own, border=border)
+            return [value.detach(), *torch.autograd.grad(value.sum(), own)]
+
+        first, *others = with_threads(compute)
+        assert all(torch.equal(a, b) for other in others for a, b in zip(other, first, strict=True)), (batch, n, m)
