@@ -93,8 +93,6 @@ struct StripGradient : StripOfSeries {
   }
 };
 
-constexpr float kLeastSquare = 1e-30f, kMostSquare = 1e37f, kTimes = 3.7778931862957162e22f;  // 2^75
-
 // sums += E dC/dx / kFactor of a cell, of few dimensions.
 template <class CostType>
 __device__ __forceinline__ void add_slopes(
@@ -106,17 +104,6 @@ __device__ __forceinline__ void add_slopes(
     if (4 * i >= dim) continue;
     differences[i] = x[i] - y[i];
     if (CostType::kOverCost) shares = add_shares<CostType>(differences[i], shares);
-  }
-  // A direction does not depend on the size, whose square may be beyond float32.
-  if (CostType::kOverCost && !(shares > kLeastSquare && shares < kMostSquare)) {
-    const float by = shares < 1 ? kTimes : 1 / kTimes;
-    shares = 0;
-#pragma unroll
-    for (int i = 0; i < kFewDims / 4; ++i) {
-      if (4 * i >= dim) continue;
-      differences[i] = {differences[i].x * by, differences[i].y * by, differences[i].z * by, differences[i].w * by};
-      shares = add_shares<CostType>(differences[i], shares);
-    }
   }
   const float weight = CostType::over(e, shares);
 #pragma unroll

@@ -25,7 +25,10 @@ struct VectorCost : PlainVectorCost<Type> {};
 using EuclideanVectors = Euclidean<DeviceMath<float>>;
 template <>
 struct VectorCost<EuclideanVectors> : PlainVectorCost<EuclideanVectors> {
-  __device__ __forceinline__ static float over(float e, float shares) { return shares > 0 ? e * rsqrtf(shares) : 0.0f; }
+  // NaN, as in the other kernels, where the shares are infinite.
+  __device__ __forceinline__ static float over(float e, float shares) {
+    return shares > 0 ? e * fmaf(shares, 0.0f, rsqrtf(shares)) : 0.0f;
+  }
 };
 
 using CityblockVectors = Cityblock<DeviceMath<float>>;
