@@ -179,11 +179,33 @@ inline V root(V a) {  // lane by lane, unless the compiler knows better
 }
 #endif
 
+// a b + c, rounded once where the processor can. Of a sum of two products a compiler may choose which one it rounds.
+#if SOFTDTW_VECTOR_BYTES == 64
+SOFTDTW_INLINE Vec<float> multiply_add(Vec<float> a, Vec<float> b, Vec<float> c) {
+  return (Vec<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+SOFTDTW_INLINE Vec<double> multiply_add(Vec<double> a, Vec<double> b, Vec<double> c) {
+  return (Vec<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+#elif SOFTDTW_VECTOR_BYTES == 32
+SOFTDTW_INLINE Vec<float> multiply_add(Vec<float> a, Vec<float> b, Vec<float> c) {
+  return (Vec<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+SOFTDTW_INLINE Vec<double> multiply_add(Vec<double> a, Vec<double> b, Vec<double> c) {
+  return (Vec<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+#else
+template <typename V>
+SOFTDTW_INLINE V multiply_add(V a, V b, V c) {
+  return a * b + c;
+}
+#endif
+
 // What costs (core/cost_types.h) compute with.
 template <typename T>
 struct VectorMath {
   using V = Vec<T>;
-  SOFTDTW_INLINE static V fma(V a, V b, V c) { return a * b + c; }
+  SOFTDTW_INLINE static V fma(V a, V b, V c) { return multiply_add(a, b, c); }
   SOFTDTW_INLINE static V abs(V a) {
     using Bits = typename Lanes<T>::Bits;
     return (V)((Bits)a & ~(Bits)splat(T(-0.0)));
