@@ -84,15 +84,15 @@ const ByDims kOfPenalties = {{4, {{kLongestVectors, {kNever}}, {kAny, {1600}}}},
 const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {4096}}}}, {kAny, {{kAny, {kNever}}}}};
 // From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others. Those
 // have no values with a penalty as fast as without.
-constexpr int64_t kOfVectorPenalties = 396;
+constexpr int64_t kOfVectorPenalties = 300;
 const ByDims kOfVectorValues = {
-    {3, {{64, {1536}}, {128, {450}}, {384, {300}}, {kLong, {396}}, {kAny, {528}}}},
-    {4, {{64, {2112}}, {128, {900}}, {256, {396}}, {kLong, {560}}, {kAny, {700}}}},
-    {kAny, {{64, {2112}}, {128, {700}}, {384, {792}}, {kAny, {1000}}}},
+    {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
+    {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
+    {kAny, {{64, {2000}}, {kAny, {800}}}},
 };
 const ByDims kOfVectorGradients = {
-    {4, {{64, {450}}, {128, {330}}, {256, {264}}, {kAny, {330}}}},
-    {kAny, {{256, {330}}, {kLong, {396}}, {kAny, {460}}}},
+    {4, {{128, {290}}, {256, {264}}, {kAny, {300}}}},
+    {kAny, {{128, {290}}, {kLong, {380}}, {kAny, {430}}}},
 };
 Turns of_values(int64_t dim, int64_t n) {  // of nine to fifteen dimensions
   return n <= 128 ? 256 + 32 * dim : n <= 256 ? 60 * dim - 160 : 500;

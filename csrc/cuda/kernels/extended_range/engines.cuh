@@ -17,19 +17,6 @@
 
 namespace softdtw {
 
-// Of pairs that other kernels have left, where their costs are not squared Euclidean of one dimension.
-template <class S>
-struct LeftOverTile : DenseTile<S> {
-  static constexpr bool kMayBeLeft = true;
-  using DenseTile<S>::DenseTile;
-};
-
-// Whether a tile says that other kernels may come first.
-template <class Tile, class = void>
-constexpr bool kMayBeLeft = false;
-template <class Tile>
-constexpr bool kMayBeLeft<Tile, std::void_t<decltype(Tile::kMayBeLeft)>> = Tile::kMayBeLeft;
-
 // Of a warp's shared memory, where costs come ready-made.
 template <class S, class Tile, template <class> class Slab>
 constexpr int bytes_of_slab() {
