@@ -131,7 +131,7 @@ def test_many_pairs_of_few_dimensions_are_integer_log2(cost, device):
         for n in (10, 96, 256, 512, 1024, 2048):
             for gradient in (False, True):
                 assert is_log2(4096, n, dim, gradient) and is_log2(4096, n, dim, gradient, (False, True, True))
-                assert not is_log2(64, n, dim, gradient) and not is_log2(4096, n, dim, gradient, (True, False, False))
+                assert not is_log2(64, n, dim, gradient) and is_log2(4096, n, dim, gradient, (True, False, False))
     for dim, n in ((1, 96), (9, 96), (4, 2049)):
         assert not is_log2(4096, n, dim, True)
     # A loss has fewer pairs than values alone need.
@@ -179,9 +179,10 @@ OPTIONS_OF_VECTORS = [
     ((BAND, False, 128, 3), 350),
     ((BAND, False, 200, 3), 900),
     ((BAND, False, 512, 4), 950),
-    ((BAND, True, 512, 4), 1400),
+    ((BAND, True, 512, 4), 1056),
     ((BAND, False, 512, 8), 700),
-    ((BAND, True, 512, 8), None),
+    ((BAND, True, 512, 8), 1056),
+    ((BAND, True, 3000, 8), None),
     ((BAND, False, 512, 12), None),
     ((BAND, True, 512, 12), 1500),
     ((PENALTY, False, 200, 3), 264),
@@ -210,7 +211,7 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
             assert kernel_of(10**6, cost) == "tiled/multivariate"
         else:
             assert kernel_of(fewest - 1, cost).startswith("tiled/")
-            is_log2 = not options["options"][0] and dim <= 8 and n <= 2048
+            is_log2 = dim <= 8 and n <= 2048 and (options == PENALTY or fewest >= 1056)
             assert kernel_of(fewest, cost) == f"stencil/{'vector_log2' if is_log2 else 'extended_range'}"
 
 
@@ -297,7 +298,7 @@ def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
     for gradient in (False, True):
         named = chosen("sm_90", 5000, n, kernel="stencil", gradient=gradient, options=options, radius=radius)
         assert named == f"stencil/{expected}"
-    others = {"dtype": torch.float64}, {"dim": 2}, {"cost": "euclidean"}
+    others = {"dtype": torch.float64}, {"cost": "matrix"}, {"cost": "euclidean"}
     for other in others:
         assert (
             chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"

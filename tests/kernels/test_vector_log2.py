@@ -38,13 +38,13 @@ def of_batch(z, batch):
     return z[torch.arange(batch) % len(z)]
 
 
-def statuses(x, y, cost="sqeuclidean", gamma=1.0, penalty=0.0):
+def statuses(x, y, cost="sqeuclidean", gamma=1.0, penalty=0.0, bandwidth=-1):
     """The number format that has taken each pair."""
-    options = (*[None] * 5, -1, gamma, penalty, cost, KERNEL.name, 0, True)
+    options = (*[None] * 5, bandwidth, gamma, penalty, cost, KERNEL.name, 0, True)
     return of_saved(ops.forward(x.to(GPU), y.to(GPU), *options)[1], len(x))
 
 
-def assert_pairs(results, x, y, cost, gamma, penalty=0.0, lengths=None):
+def assert_pairs(results, x, y, cost, gamma, penalty=0.0, lengths=None, radius=None):
     """Where they come first and where they come last, against the oracle: beside others in its warp a pair may be swept
     with more care, and rounded otherwise."""
     some, batch = len(x), len(results[0])
@@ -54,7 +54,9 @@ def assert_pairs(results, x, y, cost, gamma, penalty=0.0, lengths=None):
         value, dx, dy = (result[place] for result in results)
         own = gamma[b] if isinstance(gamma, list) else gamma
         what = f"pair {b}, {n} x {m}, {cost}, gamma {own:g}, penalty {penalty:g}"
-        assert_pair((value, dx[:n], dy[:m]), x[b, :n], y[b, :m], cost, own, penalty, what)
+        of_pair = radius[b] if isinstance(radius, list) else radius
+        what += "" if of_pair is None else f", radius {of_pair}"
+        assert_pair((value, dx[:n], dy[:m]), x[b, :n], y[b, :m], cost, own, penalty, what, of_pair)
         assert np.all(dx[n:] == 0) and np.all(dy[m:] == 0), what
 
 
@@ -111,7 +113,7 @@ def test_gammas_and_lengths_of_every_pair(lanes, cost):
 
 
 def test_ranges():
-    """Pairs of costs beyond 2^16 gamma and of penalties beyond that are given up, and such with a value so small that rounding counts."""
+    """Given up are pairs of costs or penalties beyond 2^16 gamma, and of values so small that rounding counts."""
     x, y = series("noise", 6, 200, 4, 1), series("noise", 6, 200, 4, 2)
     many = [of_batch(z, BATCHES[32] + 1) for z in (x, y)]
     for gamma, taken in ((1.0, TAKEN), (0.1, TAKEN), (0.01, TAKEN), (0.002, TAKEN), (1e-4, GIVEN_UP)):
@@ -132,6 +134,46 @@ def test_penalties(cost, penalty):
     batch = BATCHES[16]
     results = run(KERNEL, of_batch(x, batch), of_batch(y, batch), 1.0, cost=cost, warp_penalty=penalty)
     assert_pairs(results, x, y, cost, 1.0, penalty)
+
+
+@pytest.mark.parametrize("sizes", [(1, 30), (33, 20), (90, 90), (200, 170), (260, 300)], ids=str)
+@pytest.mark.parametrize("lanes", BATCHES)
+@pytest.mark.parametrize(("dim", "cost"), [(2, "sqeuclidean"), (3, "euclidean"), (4, "cityblock"), (8, "huber")])
+def test_bands(dim, cost, lanes, sizes):
+    """Of every width: on and beyond the edges of strips, chunks and lanes."""
+    x, y = (series("walks", 3, length, dim, seed) for length, seed in zip(sizes, (1, 2), strict=True))
+    batch = BATCHES[lanes]
+    given = [of_batch(z, batch) for z in (x, y)]
+    for radius, penalty in ((0, 0.0), (1, 0.2), (7, 0.0), (20, 0.1), (64, 0.0), (1000, 0.0)):
+        results = run(KERNEL, *given, 1.0, cost=cost, bandwidth=radius, warp_penalty=penalty)
+        assert_pairs(results, x, y, cost, 1.0, penalty, radius=radius)
+        alone = soft_dtw(
+            *(z.to(GPU) for z in given), 1.0, cost=cost, bandwidth=radius, warp_penalty=penalty, kernel=KERNEL.name
+        )
+        np.testing.assert_array_equal(alone.cpu().double(), results[0])
+
+
+@pytest.mark.parametrize("lanes", BATCHES)
+def test_bands_and_lengths_of_every_pair(lanes):
+    generator = np.random.default_rng(lanes)
+    some, n, m, dim = 9, 190, 180, 3
+    x, y = series("noise", some, n, dim, 7), series("sines", some, m, dim, 8)
+    lengths = [generator.integers(1, size + 1, some).tolist() for size in (n, m)]
+    lengths[0][0], lengths[1][0] = n, m
+    radii, gammas = [0, 3, 17, 40, 100, 1, 8, 500, 25], [1.0, 30.0, 0.1, 0.01, 1e-5, 1.0, 0.3, 1000.0, 0.03]
+    batch = max(BATCHES[lanes], some)
+    at = torch.arange(batch) % some
+    options = {f"{z}_lengths": torch.tensor(of_pairs)[at] for z, of_pairs in zip("xy", lengths, strict=True)}
+    of_pairs = torch.tensor(gammas, dtype=torch.float64)[at].to(GPU)
+    results = run(KERNEL, x[at], y[at], of_pairs, bandwidth=torch.tensor(radii)[at].to(GPU), **options)
+    assert_pairs(results, x, y, "sqeuclidean", gammas, lengths=lengths, radius=radii)
+
+
+def test_bands_are_taken():
+    x, y = (of_batch(series("walks", 5, 150, 3, seed), BATCHES[32]) for seed in (1, 2))
+    for radius in (0, 5, 30):
+        for gamma in (1.0, 0.01):
+            assert set(statuses(x, y, gamma=gamma, bandwidth=radius)) == {TAKEN}
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e5, 300.0])

@@ -71,26 +71,30 @@ struct VectorGroupShape {
   int rows, lanes, lanes_back;
 };
 constexpr int kFewestVectorLanes = 8, kTallVectorRows = 12;
-constexpr int64_t kVectorWarps = 1024;
+constexpr int64_t kVectorWarps = 1536, kVectorWarpsBack = 1024;
 constexpr int rows_of_group(int64_t dim) { return dim > 4 ? 4 : 8; }
 constexpr bool has_tall_rows(int64_t dim) { return dim < 4; }
-inline VectorGroupShape shape_of_vectors(int64_t batch, int64_t n, int64_t m, int64_t dim) {
-  constexpr int kRowsOfAStep = 2;  // that a step costs beside its rows
+inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {  // width: of a band, or m
+  constexpr int kRowsOfAStep = 2;                                            // that a step costs beside its rows
+  const int64_t batch = call.batch;
+  const int rows_of_lane = rows_of_group(call.dim),
+            tall = has_tall_rows(call.dim) && !call.has_band ? kTallVectorRows : rows_of_lane;
   VectorGroupShape best = {};
   int64_t least = INT64_MAX;
-  for (const int rows : {rows_of_group(dim), has_tall_rows(dim) ? kTallVectorRows : rows_of_group(dim)})
+  for (const int rows : {rows_of_lane, tall})
     for (int lanes = kLanes; lanes >= kFewestVectorLanes; lanes /= 2) {
-      const int64_t steps = ceil_div(n, lanes * rows) * (m + 2 * lanes);
+      const int64_t columns = call.has_band ? std::min(call.m, width + lanes * rows) : call.m;
+      const int64_t steps = ceil_div(call.n, lanes * rows) * (columns + 2 * lanes);
       const int64_t work = steps * (rows + kRowsOfAStep) * std::max(batch * lanes, kVectorWarps * kLanes);
       if (work < least) best = {rows, lanes, lanes}, least = work;
     }
-  while (best.lanes_back > kFewestVectorLanes && batch * (best.lanes_back / 2) >= kVectorWarps * kLanes)
+  while (best.lanes_back > kFewestVectorLanes && batch * (best.lanes_back / 2) >= kVectorWarpsBack * kLanes)
     best.lanes_back /= 2;
   return best;
 }
 constexpr int64_t kLongestVectors = 2048;
 inline bool are_vectors(const Call& call) {
-  return call.is_multivariate() && call.dim <= kFewDims && !call.has_band && std::max(call.n, call.m) <= kLongestVectors;
+  return call.is_multivariate() && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
 }
 
 // Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).

@@ -84,7 +84,7 @@ const ByDims kOfPenalties = {{4, {{kLongestVectors, {kNever}}, {kAny, {1600}}}},
 const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {4096}}}}, {kAny, {{kAny, {kNever}}}}};
 // From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others. Those
 // have no values with a penalty as fast as without.
-constexpr int64_t kOfVectorPenalties = 300;
+constexpr int64_t kOfVectorPenalties = 300, kOfVectorBands = 1056;
 const ByDims kOfVectorValues = {
     {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
     {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
@@ -152,7 +152,8 @@ int rows_of_vectors(const Call& call, const Device& device) {
 bool are_many_vectors(const Call& call, const Device& device) {
   if (!are_vectors(call)) return false;
   const int64_t of_plain = find(call.keeps ? kOfVectorGradients : kOfVectorValues, call.dim, call.n).at[0];
-  const int64_t fewest = call.has_penalty ? std::min(of_plain, kOfVectorPenalties) : of_plain;
+  const int64_t of_options = call.has_band ? kOfVectorBands : kOfVectorPenalties;
+  const int64_t fewest = call.is_plain() ? of_plain : call.has_band ? of_options : std::min(of_plain, of_options);
   return are_at_least(call.batch, fewest, device);
 }
 

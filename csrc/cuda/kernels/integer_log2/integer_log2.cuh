@@ -114,6 +114,12 @@ __device__ __forceinline__ float cost_at(const Group& group, int k, const typena
   return group.cost_at(k, y);
 }
 
+// Whether a pair has a band, outside of which cells do not count.
+template <class Pair, class = void>
+constexpr bool kIsBanded = false;
+template <class Pair>
+constexpr bool kIsBanded<Pair, std::void_t<decltype(Pair::kHasBand)>> = Pair::kHasBand;
+
 // A lane between two columns.
 template <int kRows>
 struct Log2State {
@@ -155,7 +161,9 @@ struct Log2State {
     for (int k = 0; k < kRows; ++k) {
       const Entry<float> own = left[k];
       up = visit(k, Log2Cell(upper_left, up, own, cost_at(pair, k, y), pair.factor, pair.penalty), upper_left, up, own);
-      if (kMayEnter && column < 0) up = {Unreachable<float>::value, 1};
+      bool counts = !kMayEnter || column >= 0;
+      if constexpr (kIsBanded<Pair>) counts = counts && pair.is_in_band(column, k);
+      if ((kMayEnter || kIsBanded<Pair>) && !counts) up = {Unreachable<float>::value, 1};
       upper_left = own;
       left[k] = up;
     }
@@ -163,14 +171,20 @@ struct Log2State {
   // Brings s to [1, 2) and the lane's smallest m near kLog2Floor by a new reference, after a look at all of them.
   template <class Pair>
   __device__ __forceinline__ void renew(const Pair& pair) {
+    constexpr float kFar = Unreachable<float>::value / 2;
     float lowest = diag.m;
-    highest = left[0].m;
+    highest = kIsBanded<Pair> ? 0 : left[0].m;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       lowest = fminf(lowest, left[k].m);
-      highest = fmaxf(highest, left[k].m);
+      highest = fmaxf(highest, kIsBanded<Pair> && left[k].m >= kFar ? 0 : left[k].m);
     }
-    const bool has_entered = highest < Unreachable<float>::value / 2;  // with all of its rows
+    const bool has_entered = (kIsBanded<Pair> ? lowest : highest) < kFar;  // without a band, with all of its rows
+    // Rows before the band are to have the unit of those above when they reach it.
+    if constexpr (kIsBanded<Pair>) {
+      const int reference_above = pair.from_above(reference);
+      if (!has_entered) reference = reference_above;
+    }
     const float by = has_entered ? lowest - (kLog2Floor + kMostOfS) : 0;
     highest = has_entered ? fmaxf(highest, highest - by) : kLog2Floor;
     is_exact = is_exact && highest < kLog2Most && lowest_above >= kLog2Least;

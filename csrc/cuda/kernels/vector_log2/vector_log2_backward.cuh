@@ -65,9 +65,12 @@ __device__ __forceinline__ void vector_backward(
       else
         below = 0;
     }
-    if (chunk > 0) {
+    if (chunk > group.first_chunk()) {
+      // As forward counts chunks, in its own strips.
       const int parts = layout.forward_lanes / layout.lanes, later = group.strip % parts * (group.lanes / kSteps);
-      const int* const from = layout.snapshot(own, group.strip, chunk + later, lane);
+      const int row = group.strip / parts * layout.forward_lanes * kRows;
+      const int first = Group::kHasBand ? max(row + group.extent.low - 1, 0) / kSteps : 0;
+      const int* const from = layout.snapshot(own, group.strip, chunk + later - first, lane);
 #pragma unroll
       for (int k = 0; k < State::kWords; ++k)
         __pipeline_memcpy_async(&memory.words[k][threadIdx.x], from + k * group.lanes, sizeof(int));
@@ -87,8 +90,9 @@ __device__ __forceinline__ void vector_backward(
     __pipeline_wait_prior(0);
     __syncwarp();
     group.meet_edge();
+    const int first_chunk = group.first_chunk();
     State state;
-    if (chunk > 0) {
+    if (chunk > first_chunk) {
       int words[State::kWords];
 #pragma unroll
       for (int k = 0; k < State::kWords; ++k) words[k] = memory.words[k][threadIdx.x];
@@ -98,7 +102,7 @@ __device__ __forceinline__ void vector_backward(
       state.reference = group.edge_reference;
     }
     state.look_above(group);
-    if (group.is_active && chunk > 0) fetch(chunk - 1, std::true_type());
+    if (group.is_active && chunk > first_chunk) fetch(chunk - 1, std::true_type());
     const bool may_enter_here = __any_sync(kAllLanes, group.is_active && may_enter(group.lanes, chunk));
     const bool ends_here = __any_sync(kAllLanes, group.is_active && group.ends_here());
 
@@ -154,7 +158,7 @@ __device__ __forceinline__ void vector_backward(
 #pragma unroll
         for (int d = 0; d < kDims; ++d)
           if (d < problem.dim) dy.at(from + i, d) -= memory.sums[number][i].at[d] * scale;
-    const bool is_done = chunk == 0 || (!goes_on && chunk <= lowest_chunk);
+    const bool is_done = chunk == first_chunk || (!goes_on && chunk <= lowest_chunk);
     // For what of this strip is not needed any more.
     if (__any_sync(kAllLanes, group.is_active && is_done)) __pipeline_wait_prior(0);
     __syncwarp();
@@ -178,7 +182,7 @@ __device__ __forceinline__ void vector_backward(
       group.strip = strip - 1;
       group.is_active = strip > 0;
       // From the chunk in which the last lane meets the last column that counts to that of the one before the first of them.
-      group.chunk = (flows.counts_to - 1 + group.lanes - 1) / kSteps;
+      group.chunk = min((flows.counts_to - 1 + group.lanes - 1) / kSteps, group.last_chunk());
       lowest_chunk = max(flows.counts_from - 1 + group.lanes - 1, 0) / kSteps;
       flows_below = flows;
       flows = FlowColumns();

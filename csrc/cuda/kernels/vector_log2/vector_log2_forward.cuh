@@ -74,10 +74,11 @@ __device__ __forceinline__ PairStatus vector_forward(
   const auto entry = [](int, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
     return cell.entry(diag, up, left);
   };
-  if (group.is_active) group.fetch_all(0, nullptr, false);
+  if (group.is_active) group.fetch_all(0, nullptr, false);  // a band's first strip begins there, too
   while (__any_sync(kAllLanes, group.is_active)) {
     const int strip = group.strip, chunk = group.chunk;
-    const bool starts = group.is_active && chunk == 0;
+    const int first_chunk = group.first_chunk();
+    const bool starts = group.is_active && chunk == first_chunk;
     if (__any_sync(kAllLanes, starts)) {
       if (starts) group.read_rows();
       reach.look_at(group);
@@ -97,8 +98,8 @@ __device__ __forceinline__ PairStatus vector_forward(
     }
     state.look_above(group);
     const int strip_of_part = strip * parts + part;
-    if (layout.keeps && group.is_active && chunk > 0)
-      state.keep(layout.snapshot(own, strip_of_part, chunk, lane_of_part), layout.lanes);
+    if (layout.keeps && group.is_active && chunk > first_chunk)
+      state.keep(layout.snapshot(own, strip_of_part, chunk - first_chunk, lane_of_part), layout.lanes);
 
     const auto step = [&](int t, auto is_careful) {
       const int column = chunk * kSteps + t - group.lane;
@@ -152,8 +153,8 @@ __device__ __forceinline__ PairStatus vector_forward(
     __syncwarp();
     if (group.is_active) {
       if (ends_strip) ++group.strip;
-      group.chunk = ends_strip ? 0 : chunk + 1;
-      if (ends_strip) group.fetch_all(0, edge_above(), true);
+      group.chunk = ends_strip ? group.first_chunk() : chunk + 1;
+      if (ends_strip) group.fetch_all(group.chunk, edge_above(), true);
     }
   }
   return group.any_of_group(status == PairStatus::kIntegerLog2) ? PairStatus::kIntegerLog2 : PairStatus::kGivenUp;

@@ -20,19 +20,20 @@ template <int kDims>
 struct VectorMemory {
   static constexpr int kSteps = VectorLayout::kSteps, kGroups = VectorLayout::kMostGroups;
   static constexpr int kFours = (kDims + 3) / 4, kRing = 32, kSlots = kRing * kGroups;
-  float4 columns[kFours][kSlots];
+  float4 columns[kFours * kSlots];
   EdgeEntry edge[2][kGroups]
                 [kSteps];  // the row above a strip, at the columns of its first lane, of a chunk and of the next one
 };
 
 // The vectors of a lane's rows in one strip after the other; all the group's lanes are in the same chunk. To integer log2 it is what a
 // ShortPair is, but that a strip's first lane has the strip above it, and its last one the strip below.
-template <class CostType_, int kDims_, int kRows_, class Penalty>
+template <class CostType_, int kDims_, int kRows_, class Penalty, bool kHasBand_ = false>
 struct VectorGroup {
   using CostType = CostType_;
   using Memory = VectorMemory<kDims_>;
   using Column = Vector<kDims_>;
   static constexpr int kDims = kDims_, kRows = kRows_, kSteps = VectorLayout::kSteps;
+  static constexpr bool kHasBand = kHasBand_;
   const Problem<float>& problem;
   Memory& memory;
   const int lanes, lane, group;
@@ -74,17 +75,30 @@ struct VectorGroup {
     end_step = extent.m - 1 + end_lane;
     end_chunk = end_step / kSteps;
     // Numbers where no copies go to.
-    for (int i = threadIdx.x; i < 2 * Memory::kGroups * kSteps; i += kWarp) memory.edge[0][0][i] = {1, 0};
+    static_assert(Memory::kGroups * kSteps == kWarp);
+    for (auto& edge : memory.edge) edge[threadIdx.x / kSteps][threadIdx.x % kSteps] = {1, 0};
     if (kDims == kFewDims)
-      for (int i = threadIdx.x; i < Memory::kFours * Memory::kSlots; i += kWarp) memory.columns[0][i] = float4{0, 0, 0, 0};
+      for (int i = threadIdx.x; i < Memory::kFours * Memory::kSlots; i += kWarp) memory.columns[i] = float4{0, 0, 0, 0};
     __syncwarp();
   }
   __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
   __device__ __forceinline__ bool is_top_lane() const { return lane == 0 && strip == 0; }  // of the table
   __device__ __forceinline__ bool is_last_strip() const { return strip == strips - 1; }
+  // Of the strip: with a band from where the row above it is in the band to where its last row leaves it.
+  __device__ __forceinline__ int first_chunk() const {
+    return kHasBand ? max(strip * lanes * kRows + extent.low - 1, 0) / kSteps : 0;
+  }
   __device__ __forceinline__ int last_chunk() const {
-    return is_last_strip() ? end_chunk : (extent.m - 1 + lanes - 1) / kSteps;
+    if (is_last_strip()) return end_chunk;
+    int last = extent.m - 1;
+    if (kHasBand) last = min(last, (strip + 1) * lanes * kRows - 1 + extent.high);
+    return (last + lanes - 1) / kSteps;
+  }
+  // Of the lane's row k; row -1 is the last one of the lane above.
+  __device__ __forceinline__ bool is_in_band(int column, int k) const {
+    const int apart = column - (strip * lanes + lane) * kRows - extent.low;
+    return static_cast<unsigned>(apart - k) <= static_cast<unsigned>(extent.high - extent.low);
   }
   __device__ __forceinline__ bool ends_here() const { return is_last_strip() && chunk == end_chunk; }
   // The step of a chunk in which the lane meets the pair's last cell; else -1.
@@ -129,7 +143,7 @@ struct VectorGroup {
   }
   __device__ __forceinline__ void fetch_column(int at) const {
     const float* const column = columns.data + min(max(at, 0), extent.m - 1) * columns.row_stride;
-    float4* const slot = memory.columns[0] + group * ring() + (at & (ring() - 1));
+    float4* const slot = memory.columns + group * ring() + (at & (ring() - 1));
     if (reads_fours) {
 #pragma unroll
       for (int f = 0; f < Memory::kFours; ++f)
@@ -150,7 +164,7 @@ struct VectorGroup {
   }
   __device__ __forceinline__ int ring() const { return lanes * 2 > Memory::kRing ? 2 * Memory::kRing : Memory::kRing; }
   __device__ __forceinline__ Column column_at(int column) const {
-    const float4* const slot = memory.columns[0] + group * ring() + (column & (ring() - 1));
+    const float4* const slot = memory.columns + group * ring() + (column & (ring() - 1));
     Column vector;
 #pragma unroll
     for (int f = 0; f < Memory::kFours; ++f) {
@@ -164,11 +178,18 @@ struct VectorGroup {
   }
   // Of a chunk whose edge has arrived; then of its steps. At the table's upper end it is nothing.
   __device__ __forceinline__ void meet_edge() {
-    edge_reference = (strip > 0 ? memory.edge[chunk & 1][group][0].m : 0) - static_cast<int>(kLog2Floor);
+    int from = 0;  // a step that has an entry
+    if (kHasBand && strip > 0) {
+      const int above = strip * lanes * kRows - 1, before = chunk * kSteps;
+      from = max(above + extent.low - before, 0);
+      if (from >= kSteps || before > above + extent.high) return;
+    }
+    edge_reference = (strip > 0 ? memory.edge[chunk & 1][group][from].m : 0) - static_cast<int>(kLog2Floor);
   }
   __device__ __forceinline__ void bring_edge(int t) {
     const EdgeEntry entry = memory.edge[chunk & 1][group][t];
     edge_entry = {static_cast<float>(entry.m - edge_reference), entry.s};
+    if (kHasBand && is_first_lane() && !is_in_band(chunk * kSteps + t, -1)) edge_entry = {Unreachable<float>::value, 1};
   }
   __device__ __forceinline__ float cost_at(int k, const Column& y) const {
     float shares = 0;

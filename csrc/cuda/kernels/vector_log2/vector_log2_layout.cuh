@@ -23,20 +23,30 @@ struct VectorLayout {
   int forward_lanes, lanes;  // of a group, in forward; in backward, or, where nothing is kept, in forward again
   int rows;                  // of a lane
   int strips, columns;       // of a pair of the problem's full size
-  int chunks;                // of the strips of a group in forward
+  int chunks;                // of the strips of a group in forward, at most
   bool keeps, has_fours;     // has_fours: vectors can be read four numbers at a time
 
   __host__ VectorLayout(const Problem<float>& problem, bool keeps_)
-      : VectorLayout(problem, keeps_, shape_of_vectors(problem.batch, problem.n, problem.m, problem.dim)) {}
-  __host__ VectorLayout(const Problem<float>& problem, bool keeps_, const VectorGroupShape& shape)
+      : VectorLayout(problem, keeps_, width_of_bands(problem), call_of(problem, keeps_)) {}
+  __host__ VectorLayout(const Problem<float>& problem, bool keeps_, int64_t width, const Call& call)
+      : VectorLayout(problem, keeps_, width, shape_of_vectors(call, width)) {}
+  __host__ VectorLayout(const Problem<float>& problem, bool keeps_, int64_t width, const VectorGroupShape& shape)
       : forward_lanes(shape.lanes),
         lanes(keeps_ ? shape.lanes_back : shape.lanes),
         rows(shape.rows),
         strips(static_cast<int>(ceil_div(problem.n, forward_lanes * rows)) * (forward_lanes / lanes)),
         columns(static_cast<int>(problem.m)),
-        chunks((columns + forward_lanes - 1 + kSteps - 1) / kSteps),
+        chunks(
+            static_cast<int>(std::min<int64_t>(
+                ceil_div(columns + forward_lanes - 1, kSteps), ceil_div(forward_lanes * (rows + 1) + width, kSteps) + 2))),
         keeps(keeps_),
         has_fours(reads_fours(problem)) {}
+  // Columns of all pairs' bands, at most: those of lengths and bands of their own may be anywhere.
+  __host__ static int64_t width_of_bands(const Problem<float>& problem) {
+    const bool is_known = problem.bandwidth >= 0 && !problem.bandwidths && !problem.x_lengths && !problem.y_lengths;
+    if (!is_known || problem.bandwidth >= problem.m) return problem.m;
+    return std::min(problem.m, 2 * problem.bandwidth + 1 + std::abs(problem.n - problem.m));
+  }
 
   // Of a lane in a chunk: its entries, the one above them, and its reference.
   __host__ __device__ int words() const { return rows + 2; }
@@ -52,8 +62,8 @@ struct VectorLayout {
   __device__ __forceinline__ EdgeEntry* edge(char* memory, int strip) const {
     return reinterpret_cast<EdgeEntry*>(memory + (keeps ? strip : 0) * bytes_of_edge());
   }
-  // Of a lane of a strip, its first word; the others are `lanes` apart. Of a chunk that is not the first of the strips in forward,
-  // whose start is known, and counted as there.
+  // Of a lane of a strip, its first word; the others are `lanes` apart. chunk: counted from the first one of the group's strip in
+  // forward, whose start is known.
   __device__ __forceinline__ int* snapshot(char* memory, int strip, int chunk, int lane) const {
     int* const first = reinterpret_cast<int*>(memory + (strips - 1) * bytes_of_edge());
     return first + (int64_t{strip} * (chunks - 1) + chunk - 1) * words() * lanes + lane;

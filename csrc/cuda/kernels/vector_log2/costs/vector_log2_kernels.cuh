@@ -17,9 +17,12 @@ cudaError_t with_group(const Problem<float>& problem, int rows, F&& f) {
     return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
   };
   const auto with_dims = [&](auto dims) {
+    constexpr int kRows = rows_of_group(dims());
+    if (call_of(problem, false).has_band)
+      return f(static_cast<VectorGroup<CostType, dims(), kRows, Log2Penalty, true>*>(nullptr));
     if constexpr (has_tall_rows(dims()))
       if (rows == kTallVectorRows) return with_rows(dims, std::integral_constant<int, kTallVectorRows>());
-    return with_rows(dims, std::integral_constant<int, rows_of_group(dims())>());
+    return with_rows(dims, std::integral_constant<int, kRows>());
   };
   if (problem.dim == 2) return with_dims(std::integral_constant<int, 2>());
   if (problem.dim == 3) return with_dims(std::integral_constant<int, 3>());
