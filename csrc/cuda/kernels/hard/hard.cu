@@ -66,7 +66,7 @@ cudaError_t launch_hard(
   const cudaError_t error =
       launch_hard_sweep<Tile, kPath, !kIsOneStrip>(problem, blocks, open_ends, value, memory, stream, width_of_others);
   if constexpr (kPath)
-    if (error == cudaSuccess) return launch_hard_path(problem, value, memory, spans, stream);
+    if (error == cudaSuccess) return launch_hard_path(problem, value, memory, spans, stream, width_of_others);
   return error;
 }
 
@@ -80,7 +80,7 @@ cudaError_t hard_forward(
   int width_of_others = 0;
   if constexpr (std::is_same_v<T, float>)
     if (plan.sweep == HardSpecialization::kRing) {
-      const cudaError_t error = hard_ring_forward(problem, plan.ring, value, stream);
+      const cudaError_t error = hard_ring_forward(problem, plan.ring, value, spans, scratch, stream);
       if (error != cudaSuccess || !call.is_ragged) return error;
       width_of_others = static_cast<int>(plan.ring.of_side.width());
       plan = hard_plan(call, current_device(), false);
