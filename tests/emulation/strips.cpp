@@ -235,7 +235,9 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
       if constexpr (!std::is_same_v<Steps, NoSteps>) {
         __syncwarp();
         if (has_pair)
-          walk_back(ring.band, steps.data(), [&](int row, int first, int last) { pair.dx[row] = 4096 * first + last; });
+          RingWalk<kRows>(ring.band, steps.data()).walk([&](int row, int first, int last) {
+            pair.dx[row] = 4096 * first + last;
+          });
       }
     });
   }

@@ -37,7 +37,7 @@ __device__ __forceinline__ void write_spans(
   const int m = static_cast<int>(problem.m);
   for (int row = (has_path ? band.extent.n : 0) + band.lane; row < problem.n; row += band.lanes) spans[row] = {m, m - 1};
   if (!has_path) return;
-  walk_back(band, paths.of(pair), [&](int row, int first, int last) {
+  RingWalk<kRows>(band, paths.of(pair)).walk([&](int row, int first, int last) {
     if ((row & (band.lanes - 1)) == band.lane) spans[row] = {first, last};
   });
 }

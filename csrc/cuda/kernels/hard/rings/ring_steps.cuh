@@ -53,38 +53,74 @@ __host__ inline int words_of_steps(const RingLayout& layout) {
   return (layout.chunks * layout.groups_of_chunk() + groups_of_word - 1) / groups_of_word;
 }
 
-// Calls visit(row, first, last) for every row from the last to the first, with the columns that the path meets there. Whatever the sweep noted, the walk ends, and reads nothing but
-// the pair's steps.
-template <int kRows, class Visit>
-__device__ __forceinline__ void walk_back(const RingBand<kRows>& band, const RowSteps* table, Visit&& visit) {
+// The walk back along a pair's path, by all lanes of its ring alike. Where it is in a word is one bit, the older the higher, so that what
+// leads from row to row is a few logical operations. A block's rows are read at once, and the block above on the way.
+//
+// Whatever the sweep noted, the walk ends, and reads nothing but the pair's steps.
+template <int kRows>
+class RingWalk {
+  using Band = RingBand<kRows>;
   using Steps = RingSteps<kRows>;
-  constexpr int kSteps = Steps::kStepsOfWord;
-  constexpr unsigned kAll = (2u << (kSteps - 1)) - 1;
-  const auto load = [&](int word, int row) {
-    const int lane = row / kRows & (band.lanes - 1);
-    const uint2 bits = *reinterpret_cast<const uint2*>(table + (word * band.lanes + lane) * kRows + row % kRows);
-    return RowSteps{bits.x, bits.y};
+  static constexpr int kSteps = Steps::kStepsOfWord;
+  static constexpr unsigned kAll = (2u << (kSteps - 1)) - 1;
+  struct Block {
+    uint4 rows[kRows / 2];  // of two rows each: beside, left, beside, left
+
+    __device__ __forceinline__ unsigned beside(int k) const { return k % 2 == 0 ? rows[k / 2].x : rows[k / 2].z; }
+    __device__ __forceinline__ unsigned left(int k) const { return k % 2 == 0 ? rows[k / 2].y : rows[k / 2].w; }
+    // Steps that lead to another row.
+    __device__ __forceinline__ unsigned stops(int k) const { return ~(beside(k) & left(k)) & kAll; }
   };
-  int time = (band.groups - 1) * Steps::kGroup + band.last_step, word = time / kSteps;
-  RowSteps steps = load(word, band.extent.n - 1);
-  for (int row = band.extent.n - 1; row >= 0; --row) {
-    const int above = max(row - 1, 0), word_above = word;
-    const RowSteps steps_above = load(word_above, above);  // most likely; on its way while this row is looked at
-    const int column_at_0 = band.first_group * Steps::kGroup + band.extent.low - 1 - row / kRows, last = column_at_0 + time;
-    // The newest step from now on back that is not to the left.
-    unsigned stops = ~(steps.beside & steps.left) & kAll & ~0u << (kSteps - 1 + word * kSteps - time);
-    while (stops == 0 && word > 0) {
-      steps = load(--word, row);
-      stops = ~(steps.beside & steps.left) & kAll;
-    }
-    const int bit = stops != 0 ? __ffs(static_cast<int>(stops)) - 1 : kSteps - 1;
-    time = (word + 1) * kSteps - 1 - bit;
-    visit(row, max(column_at_0 + time, 0), last);
-    const bool is_diagonal = (steps.beside >> bit & 1) == 0;
-    time = max(time - is_diagonal - (row % kRows == 0), 0);
-    word = time / kSteps;
-    steps = word == word_above ? steps_above : load(word, above);
+  const Band& band;
+  const RowSteps* const table;
+  int word;
+  unsigned at;  // the step; from bit kSteps on, one of the word before
+  Block own, above;
+
+  __device__ __forceinline__ Block load(int block) const {
+    const int lane = block & (band.lanes - 1);  // of block -1 too
+    const uint4* const from = reinterpret_cast<const uint4*>(table + (word * band.lanes + lane) * kRows);
+    Block loaded;
+#pragma unroll
+    for (int i = 0; i < kRows / 2; ++i) loaded.rows[i] = from[i];
+    return loaded;
   }
-}
+  __device__ __forceinline__ static int place(unsigned bit) { return 31 - __clz(static_cast<int>(bit)); }
+
+ public:
+  __device__ __forceinline__ RingWalk(const Band& band_, const RowSteps* table_) : band(band_), table(table_) {
+    const int time = (band.groups - 1) * Steps::kGroup + band.last_step;
+    word = time / kSteps;
+    at = 1u << (kSteps - 1 - time % kSteps);
+  }
+  // Calls visit(row, first, last) for every row from the last to the first, with the columns that the path meets there.
+  template <class Visit>
+  __device__ __forceinline__ void walk(Visit&& visit) {
+    own = load(band.last_block());
+    for (int block = band.last_block(); block >= 0; --block) {
+      above = load(block - 1);
+      const int newest = band.first_group * Steps::kGroup + band.extent.low - 1 - block + kSteps - 1;  // column, of word 0
+#pragma unroll
+      for (int k = kRows - 1; k >= 0; --k) {
+        const int row = block * kRows + k;
+        if (row >= band.extent.n) continue;
+        const int last = newest + word * kSteps - place(at);
+        unsigned stops = own.stops(k) & -at;
+        while (stops == 0 && word > 0) {
+          at = at >> kSteps != 0 ? at >> kSteps : 1;
+          --word;
+          own = load(block);
+          above = load(block - 1);
+          stops = own.stops(k) & -at;
+        }
+        const unsigned stop = stops != 0 ? stops & -stops : 1u << (kSteps - 1);
+        visit(row, max(newest + word * kSteps - place(stop), 0), last);
+        at = (own.beside(k) & stop) != 0 ? stop : stop << 1;
+      }
+      at <<= 1;  // the lane above is a step ahead
+      own = above;
+    }
+  }
+};
 
 }  // namespace softdtw
