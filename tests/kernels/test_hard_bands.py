@@ -258,3 +258,17 @@ def test_paths_along_the_edge_of_a_band():
         for own in (radius, radius - 1, radius + 1):
             for pair in ((x, y), (y, x)):
                 assert_same_paths(*pair, bandwidth=own)
+
+
+def test_steps_take_memory_of_the_band_alone():
+    if GPU != "cuda":
+        pytest.skip("measured on CUDA")
+    batch, n, radius = 8, 2000, 50
+    x, y = (walks(batch, n, seed).to(GPU) for seed in (1, 2))
+    options = (None, None, None, None, radius, 0.0, False, "sqeuclidean", True)
+    torch.ops.torchsoftdtw.dtw(x, y, *options)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    torch.ops.torchsoftdtw.dtw(x, y, *options)
+    # Two bits a cell, of a ring that is up to half as wide again; the spans, and what is rounded up.
+    assert torch.cuda.max_memory_allocated() - before < 2 * batch * n * (2 * radius + 1) / 4 + 16 * batch * n
