@@ -38,7 +38,8 @@ struct CudaBackend {
   }
 
   static Order order(const Call& call, const Plan& plan, Pass pass) {
-    if (plan.is(Specialization::kMultivariate) || plan.is(Specialization::kFewDims)) return Order::kVectors;
+    if (plan.is(Specialization::kMultivariate) || plan.is(Specialization::kFewDims) || plan.is(Specialization::kVectorLog2))
+      return Order::kVectors;
     const bool in_fours =
         pass == Pass::kForward && plan.kernel == Kernel::kStencil && reads_vectors(call, plan.forward_rows);
     return in_fours ? Order::kFours : Order::kDimensionMajor;
@@ -69,7 +70,7 @@ struct CudaBackend {
   // Of the kernels that read vectors: each strip adds to dy, and to dx where it does not fit a warp's registers.
   static std::pair<bool, bool> adds_up(const Call& call, const Plan& plan) {
     const bool has_products = order(call, plan, Pass::kBackward) == Order::kVectors;
-    return {has_products && call.dim > kFewDims, has_products || plan.is(Specialization::kScaledLinearDomain)};
+    return {has_products && call.dim > kFewDims, has_products};
   }
 
   template <typename T>
@@ -107,7 +108,7 @@ Tensor pair_statuses(Tensor saved, int64_t batch) {
   STD_TORCH_CHECK(
       plan.has_value() && plan->gives_up_pairs(),
       "saved: expected what a number format saved that may give pairs up: stencil/linear_domain, integer_log2, banded or "
-      "scaled_linear_domain");
+      "vector_log2");
   return torch::stable::clone(torch::stable::narrow(saved, 0, 0, batch * static_cast<int64_t>(sizeof(PairStatus))));
 }
 

@@ -132,8 +132,9 @@ KERNELS = {
     "blocks.h": [
         (r"kFewestCellsOfLists = .*;", "kFewestCellsOfLists = int64_t{1} << 16;"),
         (r"kFewestForWindows = .*;", "kFewestForWindows = 2;"),
-        (r"kFewestScaledPairs = .*;", "kFewestScaledPairs = 5, kFewestScaledWarps = 3;"),
+        (r"kVectorWarps = .*;", "kVectorWarps = 2;"),
     ],
+    "choice.cpp": [(r"const int64_t fewest = .*;", "const int64_t fewest = 5;")],
     "soft_dtw.cpp": [*OF_CPU, *NO_GUARD, *OTHER_OPS],
     "hard_dtw.cpp": [*OF_CPU, *NO_GUARD],
     "elastic_measures.cpp": [*OF_CPU, *NO_GUARD],

@@ -120,19 +120,23 @@ def test_the_cpu_has_one_kernel(n):
     assert select_kernel(n, batch=3, device="cpu") == "cpu"
 
 
+@pytest.mark.parametrize("device", ["sm_80", "sm_86", "sm_90"])
 @pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cityblock", "huber"])
-def test_many_short_pairs_of_few_dimensions_are_scaled(cost):
-    def is_scaled(batch, n, dim, gradient, device="sm_90", options=PLAIN):
+def test_many_pairs_of_few_dimensions_are_integer_log2(cost, device):
+    def is_log2(batch, n, dim, gradient, options=PLAIN):
         found = chosen(device, batch, n, dim, gradient=gradient, cost=cost, options=options)
-        return found == "stencil/scaled_linear_domain"
+        return found == "stencil/vector_log2"
 
-    assert is_scaled(40_000, 96, 3, False) and is_scaled(40_000, 96, 3, True)
-    assert is_scaled(4096, 128, 8, True) and not is_scaled(4096, 128, 8, False)
-    assert is_scaled(4096, 256, 4, True) and not is_scaled(4096, 257, 4, True) and not is_scaled(4096, 256, 2, False)
-    assert not is_scaled(4096, 96, 1, True) and not is_scaled(4096, 96, 9, True) and not is_scaled(1000, 96, 3, True)
-    assert not is_scaled(4096, 96, 3, True, device="sm_86")
-    assert is_scaled(4096, 96, 3, True, options=(False, True, True))
-    assert not is_scaled(4096, 96, 3, True, options=(True, False, False))
+    for dim in (2, 3, 4, 5, 8):
+        for n in (10, 96, 256, 512, 1024, 2048):
+            for gradient in (False, True):
+                assert is_log2(4096, n, dim, gradient) and is_log2(4096, n, dim, gradient, (False, True, True))
+                assert not is_log2(64, n, dim, gradient) and not is_log2(4096, n, dim, gradient, (True, False, False))
+    for dim, n in ((1, 96), (9, 96), (4, 2049)):
+        assert not is_log2(4096, n, dim, True)
+    # A loss has fewer pairs than values alone need.
+    fewest = 600 * DEVICES[device][1] // 132
+    assert is_log2(fewest, 100, 4, True) and not is_log2(fewest, 100, 4, False)
 
 
 def test_length_decides_before_batch():
@@ -158,15 +162,15 @@ def test_pairs_are_spread_until_there_are_many(dim, dtype, gradient):
 
 
 def test_kernels_take_turns_as_either_starts_another_round_of_blocks():
-    names = [chosen("sm_90", batch, 800, 3, gradient=True).split("/")[0] for batch in (299, 300, 396, 397, 509, 510)]
+    names = [chosen("sm_90", batch, 3000, 3, gradient=True).split("/")[0] for batch in (329, 330, 396, 397, 459, 460)]
     assert names == ["tiled", "stencil", "stencil", "tiled", "tiled", "stencil"]
 
 
 def test_gradients_of_several_dimensions_are_products_for_longer():
     for dim in (6, 8, 15):
-        assert chosen("sm_90", 1000, 1000, dim, gradient=True).startswith("tiled")
-        assert chosen("sm_90", 1000, 1000, dim).startswith("stencil")
-        assert chosen("sm_90", 2000, 1000, dim, gradient=True).startswith("stencil")
+        assert chosen("sm_90", 1000, 3000, dim, gradient=True).startswith("tiled")
+        assert chosen("sm_90", 1000, 3000, dim).startswith("stencil")
+        assert chosen("sm_90", 2000, 3000, dim, gradient=True).startswith("stencil")
 
 
 BAND, PENALTY = {"options": (True, False, False), "radius": 20}, {"options": (False, True, False)}
@@ -180,11 +184,14 @@ OPTIONS_OF_VECTORS = [
     ((BAND, True, 512, 8), None),
     ((BAND, False, 512, 12), None),
     ((BAND, True, 512, 12), 1500),
-    ((PENALTY, False, 200, 3), 1000),
-    ((PENALTY, False, 512, 4), 1600),
-    ((PENALTY, True, 128, 4), 650),
-    ((PENALTY, True, 512, 4), 4096),
-    ((PENALTY, False, 512, 8), None),
+    ((PENALTY, False, 200, 3), 264),
+    ((PENALTY, False, 512, 4), 300),
+    ((PENALTY, True, 128, 4), 290),
+    ((PENALTY, True, 512, 4), 300),
+    ((PENALTY, True, 512, 8), 300),
+    ((PENALTY, False, 512, 8), 300),
+    ((PENALTY, False, 3000, 4), 1600),
+    ((PENALTY, True, 3000, 8), None),
     ((PENALTY, True, 512, 12), None),
 ]
 
@@ -203,7 +210,8 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
             assert kernel_of(10**6, cost) == "tiled/multivariate"
         else:
             assert kernel_of(fewest - 1, cost).startswith("tiled/")
-            assert kernel_of(fewest, cost) == "stencil/extended_range"
+            is_log2 = not options["options"][0] and dim <= 8 and n <= 2048
+            assert kernel_of(fewest, cost) == f"stencil/{'vector_log2' if is_log2 else 'extended_range'}"
 
 
 def test_many_dimensions_spread_a_pair_over_more_blocks():
@@ -219,7 +227,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
             for dtype in (torch.float32, torch.float64):
                 options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
                 assert select_kernel(200, **options) == "stencil/linear_domain"
-        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/scaled_linear_domain"
+        assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/vector_log2"
     for option in ({"bandwidth": 3}, {"cost": "matrix"}):
         assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
@@ -339,7 +347,7 @@ def code_of(name, rows=2):
     kernel, specialization = name.split("/")
     order = (
         *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
-        *("multivariate", "banded", "scaled_linear_domain"),
+        *("multivariate", "banded", "vector_log2"),
     )
     return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 16 * (rows == 4))
 
@@ -387,7 +395,7 @@ def test_a_specialisation_can_be_asked_for(name):
     n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
     device = next(case.device for case in KERNELS if case.name == kernel)
     batch = 2
-    if specialization == "scaled_linear_domain":  # of many short pairs
+    if specialization == "vector_log2":  # of many short pairs
         batch, n, dim = 2048, 12, 3
     x, y = (normal(batch, n, dim, seed=seed).float().to(device) for seed in (1, 2))
     options = {"bandwidth": 30} if specialization == "banded" else {}

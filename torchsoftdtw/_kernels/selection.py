@@ -15,7 +15,7 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 NAMES = ("auto", *KERNELS)
 SPECIALIZATIONS = {
     "diagonal": ("plain",),
-    "stencil": ("multivariate", "linear_domain", "integer_log2", "banded", "scaled_linear_domain", "extended_range"),
+    "stencil": ("multivariate", "linear_domain", "integer_log2", "banded", "vector_log2", "extended_range"),
     "tiled": ("bidirectional", "few_dims", "multivariate", "warp_specialised", "extended_range"),
 }
 MATRIX = "matrix"  # the cost of ready-made cost matrices

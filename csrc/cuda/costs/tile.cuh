@@ -256,4 +256,18 @@ struct UnivariateTile {
   }
 };
 
+// Of pairs that other kernels have left, where their costs are not squared Euclidean of one dimension. Series, and gradients of them, may
+// be in any order.
+template <class S>
+struct LeftOverTile : DenseTile<S> {
+  static constexpr bool kMayBeLeft = true;
+  using DenseTile<S>::DenseTile;
+};
+
+// Whether a tile says that other kernels may come first.
+template <class Tile, class = void>
+constexpr bool kMayBeLeft = false;
+template <class Tile>
+constexpr bool kMayBeLeft<Tile, std::void_t<decltype(Tile::kMayBeLeft)>> = Tile::kMayBeLeft;
+
 }  // namespace softdtw

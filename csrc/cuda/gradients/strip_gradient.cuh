@@ -92,7 +92,7 @@ struct UnivariateSink {
     const int from = columns.taken_from - place.column;
     const unsigned taken = lane == kWarp - 1 && dy != nullptr ? max(0, columns.taken_to - columns.taken_from) : 0;
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) from_below[t] = static_cast<unsigned>(t - from) < taken ? __ldcg(line + t) : T(0);
+    for (int t = 0; t < S::kSteps; ++t) from_below[t] = static_cast<unsigned>(t - from) < taken ? __ldcg(&line[t]) : T(0);
   }
   __device__ __forceinline__ void start(const Place<S>& place) {
     line = dy + place.column;
@@ -136,8 +136,8 @@ struct UnivariateSink {
   }
 };
 
-// Any number of dimensions, any cost.
-template <class S>
+// Any number of dimensions, any cost. kIsDimensionMajor: rows of gradients lie next to each other.
+template <class S, bool kIsDimensionMajor>
 struct DenseSink {
   using T = typename S::Scalar;
   static constexpr bool kUnivariate = false;
@@ -187,13 +187,14 @@ struct DenseSink {
   }
   __device__ __forceinline__ void put_away(const Place<S>& place) {
     if (!columns.in_transit(lane, place.column)) return;
-    for_each_line([&](T* line, int64_t d) { line[place.column] = problem.dim == 1 ? carry : carries[d * kWarp + lane]; });
+    for_each_line(
+        [&](const Line& line, int64_t d) { line[place.column] = problem.dim == 1 ? carry : carries[d * kWarp + lane]; });
   }
   __device__ __forceinline__ void take_up(const Place<S>& place) {
     const int j = place.column + S::kSteps;
     const bool is_there = columns.in_transit(lane, j);
-    for_each_line([&](T* line, int64_t d) {
-      const T sum = is_there ? __ldcg(line + j) : T(0);
+    for_each_line([&](const Line& line, int64_t d) {
+      const T sum = is_there ? __ldcg(&line[j]) : T(0);
       if (problem.dim == 1)
         carry = sum;
       else
@@ -207,18 +208,25 @@ struct DenseSink {
       return store_alignment(gradient, extent, pair, place, T(1), alignment);
     }
     const int j = columns.entering(lane, place.column);
-    if (lane < S::kSteps && columns.are_new(j)) for_each_line([&](T* line, int64_t) { line[j] = 0; });
+    if (lane < S::kSteps && columns.are_new(j)) for_each_line([&](const Line& line, int64_t) { line[j] = 0; });
   }
   __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
 
  private:
-  // (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes; Sum has the slopes (core/cost_types.h). Gradients of
-  // series are dimension-major (checks.h): rows lie next to each other.
+  // One number of a gradient's vectors, from a row on.
+  struct Line {
+    T* first;
+    int64_t stride;
+
+    __device__ __forceinline__ T& operator[](int64_t i) const { return first[kIsDimensionMajor ? i : i * stride]; }
+  };
+  __device__ __forceinline__ Line line_of(const View<T>& out, int row, int64_t d) const {
+    return {out.pair(pair).data + d * out.column_stride + (kIsDimensionMajor ? row : row * out.row_stride), out.row_stride};
+  }
+  // (5) for a chunk: dx += E dC/dx for the lane's rows, dy passed up the lanes; Sum has the slopes (core/cost_types.h).
   template <class Sum>
   __device__ __forceinline__ void accumulate(Sum, const Place<S>& place, bool first_visit) {
     const SeriesTile<S> series(problem, extent, place, of);
-    T* const dx = gradient.x.data == nullptr ? nullptr : gradient.x.pair(pair).data + place.row;
-    T* const dy = gradient.y.data == nullptr ? nullptr : gradient.y.pair(pair).data + place.column;
     // Counted from the lane's first row or column; none of the columns for lanes that neither take over nor leave.
     const int rows_left = extent.n - place.row;
     const int taken_from = columns.taken_from - place.column;
@@ -234,19 +242,19 @@ struct DenseSink {
           row_sums[k] = DeviceMath<T>::fma(alignment[k][t], slope, row_sums[k]);
           column_sums[t] = DeviceMath<T>::fma(alignment[k][t], slope, column_sums[t]);
         }
-      if (dx != nullptr) {
-        T* const line = dx + d * gradient.x.column_stride;
+      if (gradient.x.data != nullptr) {
+        const Line line = line_of(gradient.x, place.row, d);
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k)
           if (k < rows_left) line[k] = DeviceMath<T>::fma(row_sums[k], scale, first_visit ? T(0) : line[k]);
       }
-      if (dy != nullptr) {
-        T* const line = dy + d * gradient.y.column_stride;
+      if (gradient.y.data != nullptr) {
+        const Line line = line_of(gradient.y, place.column, d);
         T sum = series.dim == 1 ? carry : (has_carries ? carries[d * kWarp + lane] : T(0));
         T from_below[S::kSteps];
 #pragma unroll
         for (int t = 0; t < S::kSteps; ++t)
-          from_below[t] = static_cast<unsigned>(t - taken_from) < taken ? __ldcg(line + t) : T(0);
+          from_below[t] = static_cast<unsigned>(t - taken_from) < taken ? __ldcg(&line[t]) : T(0);
 #pragma unroll
         for (int t = S::kSteps - 1; t >= 0; --t) {
           const T from_lane_below = __shfl_down_sync(kAllLanes, sum, 1);
@@ -264,13 +272,12 @@ struct DenseSink {
   template <class Visit>
   __device__ __forceinline__ void for_each_line(Visit&& visit) const {
     if (gradient.y.data == nullptr) return;
-    T* const dy = gradient.y.pair(pair).data;
-    for (int64_t d = 0; d < problem.dim; ++d) visit(dy + d * gradient.y.column_stride, d);
+    for (int64_t d = 0; d < problem.dim; ++d) visit(line_of(gradient.y, 0, d), d);
   }
 };
 
 template <class S, class Tile>
-using SinkOf = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S>>;
+using SinkOf = std::conditional_t<Tile::kUnivariate, UnivariateSink<S>, DenseSink<S, !kMayBeLeft<Tile>>>;
 
 template <class S>
 __device__ __forceinline__ Columns columns_of(const Surroundings<S>& around, const Extent& extent) {

@@ -64,29 +64,33 @@ inline bool goes_back_in_windows(int64_t batch, int lanes, int rows) {
   return lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
 }
 
-// Many pairs of few dimensions (kernels/scaled_linear_domain).
-// Rows of a lane, whose vectors it holds, and lanes of a group, which go through the pair's strips in turn: as many as leave the fewest
-// of them idle, but with few pairs more.
-constexpr int kFewestScaledLanes = 4;
-constexpr int64_t kFewestScaledPairs = 2048, kFewestScaledWarps = 2048;
-constexpr int scaled_rows(int64_t dim) { return dim > 4 ? 4 : 8; }
-inline int scaled_lanes(int64_t batch, int64_t n, int64_t m, int rows) {
-  int best = kLanes;
+// Many pairs of few dimensions (kernels/vector_log2): rows of a lane, whose vectors it holds, and lanes of a group, which go through the
+// pair's strips in turn. Those of the least work, where so many warps fill the machine, and fewer are no faster. Backward has as few
+// lanes as fill it, since the less E counts in a strip, the more is left out.
+struct VectorGroupShape {
+  int rows, lanes, lanes_back;
+};
+constexpr int kFewestVectorLanes = 8, kTallVectorRows = 12;
+constexpr int64_t kVectorWarps = 1024;
+constexpr int rows_of_group(int64_t dim) { return dim > 4 ? 4 : 8; }
+constexpr bool has_tall_rows(int64_t dim) { return dim < 4; }
+inline VectorGroupShape shape_of_vectors(int64_t batch, int64_t n, int64_t m, int64_t dim) {
+  constexpr int kRowsOfAStep = 2;  // that a step costs beside its rows
+  VectorGroupShape best = {};
   int64_t least = INT64_MAX;
-  for (int lanes = kLanes; lanes >= kFewestScaledLanes; lanes /= 2) {
-    if (lanes < kLanes && batch * lanes < kFewestScaledWarps * kLanes) break;
-    const int64_t work = ceil_div(n, lanes * rows) * (m + 2 * lanes) * lanes;
-    if (work < least) best = lanes, least = work;
-  }
+  for (const int rows : {rows_of_group(dim), has_tall_rows(dim) ? kTallVectorRows : rows_of_group(dim)})
+    for (int lanes = kLanes; lanes >= kFewestVectorLanes; lanes /= 2) {
+      const int64_t steps = ceil_div(n, lanes * rows) * (m + 2 * lanes);
+      const int64_t work = steps * (rows + kRowsOfAStep) * std::max(batch * lanes, kVectorWarps * kLanes);
+      if (work < least) best = {rows, lanes, lanes}, least = work;
+    }
+  while (best.lanes_back > kFewestVectorLanes && batch * (best.lanes_back / 2) >= kVectorWarps * kLanes)
+    best.lanes_back /= 2;
   return best;
 }
-// Where it is faster at gamma 1 for every kind of data that was measured, and at most 8 % slower where pairs are given up
-// (cuda/notes.md). Of longer series more rows of a lane are too far apart.
-constexpr int64_t kLongestScaled = 256, kLongestScaledValues = 200, kScaledValuesDims = 3;
-inline bool has_scaled_domain(const Call& call) {
-  const bool is_small = call.keeps ? call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestScaled
-                                   : call.dim <= kScaledValuesDims && std::max(call.n, call.m) <= kLongestScaledValues;
-  return call.is_multivariate() && is_small && !call.has_band && call.batch >= kFewestScaledPairs;
+constexpr int64_t kLongestVectors = 2048;
+inline bool are_vectors(const Call& call) {
+  return call.is_multivariate() && call.dim <= kFewDims && !call.has_band && std::max(call.n, call.m) <= kLongestVectors;
 }
 
 // Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).

@@ -1,5 +1,6 @@
 #include "choice.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <vector>
 
@@ -53,18 +54,12 @@ const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
 // multiprocessor has fewer pairs at once:
 const ByDims kOfGradients = {
     {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}}},
-    {2, {{256, {kTwoRounds}}, {1024, {224}}, {kAny, {296}}}},
-    {3,
-     {{64, {kTwoRounds}},
-      {128, {kThreeRounds}},
-      {256, {320, kThreeRounds, 1060}},
-      {384, {300}},
-      {1024, {300, kThreeRounds, 510}},
-      {kAny, {330, kThreeRounds, 460}}}},
-    {4, {{64, {kTwoRounds}}, {128, {kThreeRounds}}, {256, {2500}}, {kLong, {1000}}, {kAny, {660}}}},
-    {5, {{64, {400}}, {128, {640}}, {kAny, {1150}}}},
-    {7, {{128, {800}}, {256, {1480}}, {kLong, {1400}}, {kAny, {1536}}}},
-    {8, {{64, {800}}, {128, {1100}}, {256, {6000}}, {kLong, {2500}}, {kAny, {1850}}}},
+    {2, {{kLongestVectors, {kNever}}, {kAny, {296}}}},
+    {3, {{kLongestVectors, {kNever}}, {kAny, {330, kThreeRounds, 460}}}},
+    {4, {{kLongestVectors, {kNever}}, {kAny, {660}}}},
+    {5, {{kLongestVectors, {kNever}}, {kAny, {1150}}}},
+    {7, {{kLongestVectors, {kNever}}, {kAny, {1536}}}},
+    {8, {{kLongestVectors, {kNever}}, {kAny, {1850}}}},
     {kStencilMultivariateDims - 1, {{128, {900}}, {256, {3000}}, {kLong, {1024}}, {kAny, {1536}}}},
     {kAny, kManyDims},
 };
@@ -85,15 +80,19 @@ const ByDims kOfBandGradients = {
     {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
     {kAny, {{kAny, {1500}}}},
 };
-const ByDims kOfPenalties = {
-    {4, {{150, {350}}, {256, {1000}}, {kAny, {1600}}}},
-    {kFewDims, {{150, {350}}, {kAny, {kNever}}}},
-    {kAny, {{kAny, {kNever}}}},
+const ByDims kOfPenalties = {{4, {{kLongestVectors, {kNever}}, {kAny, {1600}}}}, {kAny, {{kAny, {kNever}}}}};
+const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {4096}}}}, {kAny, {{kAny, {kNever}}}}};
+// From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others. Those
+// have no values with a penalty as fast as without.
+constexpr int64_t kOfVectorPenalties = 300;
+const ByDims kOfVectorValues = {
+    {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
+    {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
+    {kAny, {{64, {2000}}, {kAny, {800}}}},
 };
-const ByDims kOfPenaltyGradients = {
-    {4, {{150, {650}}, {kAny, {4096}}}},
-    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
-    {kAny, {{kAny, {kNever}}}},
+const ByDims kOfVectorGradients = {
+    {4, {{128, {290}}, {256, {264}}, {kAny, {300}}}},
+    {kAny, {{128, {290}}, {kLong, {380}}, {kAny, {430}}}},
 };
 Turns of_values(int64_t dim, int64_t n) {  // of nine to fifteen dimensions
   return n <= 128 ? 256 + 32 * dim : n <= 256 ? 60 * dim - 160 : 500;
@@ -150,7 +149,15 @@ int rows_of_vectors(const Call& call, const Device& device) {
 
 }  // namespace
 
+bool are_many_vectors(const Call& call, const Device& device) {
+  if (!are_vectors(call)) return false;
+  const int64_t of_plain = find(call.keeps ? kOfVectorGradients : kOfVectorValues, call.dim, call.n).at[0];
+  const int64_t fewest = call.has_penalty ? std::min(of_plain, kOfVectorPenalties) : of_plain;
+  return are_at_least(call.batch, fewest, device);
+}
+
 Kernel fastest_kernel(const Call& call, const Device& device) {
+  if (are_many_vectors(call, device)) return Kernel::kStencil;
   int turns = 0;
   for (const int64_t turn : turns_of(call).at) turns += are_at_least(call.batch, turn, device);
   return turns % 2 == 1 ? Kernel::kStencil : Kernel::kTiled;

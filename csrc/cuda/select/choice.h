@@ -7,6 +7,8 @@ namespace softdtw {
 
 // stencil or tiled.
 Kernel fastest_kernel(const Call& call, const Device& device);
+// Whether integer log2 of vectors (stencil/vector_log2) is faster for these than other specialisations are.
+bool are_many_vectors(const Call& call, const Device& device);
 // Of a lane, in the strips of stencil and tiled: 2 or 4. More rows mean fewer instructions a cell, and fewer warps to hide latency
 // with.
 int fastest_rows(Kernel kernel, const Call& call, const Device& device);

@@ -61,8 +61,8 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
       {Specialization::kBanded, "banded",
        [](const Call& call, int, const Device& device) { return has_ring(call) && device.has_fast_float64(); }},
-      {Specialization::kScaledLinearDomain, "scaled_linear_domain",
-       [](const Call& call, int, const Device& device) { return has_scaled_domain(call) && device.has_fast_float64(); }},
+      {Specialization::kVectorLog2, "vector_log2",
+       [](const Call& call, int, const Device& device) { return are_many_vectors(call, device); }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {
@@ -120,7 +120,7 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       if (plan.is_specialised) plan.forward_rows = rows;
       break;
     }
-    case Specialization::kScaledLinearDomain:
+    case Specialization::kVectorLog2:
       if (call.keeps) plan.rows = plan.forward_rows;
       break;
     case Specialization::kExtendedRange:

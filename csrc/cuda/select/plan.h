@@ -23,8 +23,8 @@ enum class Specialization : int {
   kBidirectional,    // likewise, from both ends of the table
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
-  kBanded,              // linear domain, bands; pairs that it gives up by extended range
-  kScaledLinearDomain,  // few dimensions; pairs that it gives up by extended range
+  kBanded,      // linear domain, bands; pairs that it gives up by extended range
+  kVectorLog2,  // integer log2 of few dimensions; pairs that it gives up by extended range
 };
 
 struct Plan {
@@ -38,7 +38,7 @@ struct Plan {
   // Whether it may give up pairs, which the extended range takes then.
   bool gives_up_pairs() const {
     return is(Specialization::kLinearDomain) || is(Specialization::kIntegerLog2) || is(Specialization::kBanded) ||
-           is(Specialization::kScaledLinearDomain);
+           is(Specialization::kVectorLog2);
   }
   // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
   bool needs_zeros() const { return !is(Specialization::kBanded) && !is(Specialization::kBidirectional); }

@@ -9,26 +9,13 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/banded/banded.h"
 #include "cuda/kernels/linear_domain/warp_pair.cuh"
-#include "cuda/kernels/scaled_linear_domain/scaled_linear_domain.h"
+#include "cuda/kernels/vector_log2/vector_log2.h"
 #include "cuda/numbers/pair_lists.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/plan.h"
 #include "extended_range_strip.cuh"
 
 namespace softdtw {
-
-// Of pairs that other kernels have left, where their costs are not squared Euclidean of one dimension.
-template <class S>
-struct LeftOverTile : DenseTile<S> {
-  static constexpr bool kMayBeLeft = true;
-  using DenseTile<S>::DenseTile;
-};
-
-// Whether a tile says that other kernels may come first.
-template <class Tile, class = void>
-constexpr bool kMayBeLeft = false;
-template <class Tile>
-constexpr bool kMayBeLeft<Tile, std::void_t<decltype(Tile::kMayBeLeft)>> = Tile::kMayBeLeft;
 
 // Of a warp's shared memory, where costs come ready-made.
 template <class S, class Tile, template <class> class Slab>
@@ -77,14 +64,14 @@ template <class S>
 struct SavedLayout {
   using T = typename S::Scalar;
   const Problem<T>& problem;
-  bool has_statuses, is_banded, is_scaled, has_lists;
+  bool has_statuses, is_banded, is_of_vectors, has_lists;
 
   SavedLayout(const Problem<T>& problem_, const Plan& plan)
       : problem(problem_),
         has_statuses(plan.gives_up_pairs()),
         is_banded(plan.is(Specialization::kBanded)),
-        is_scaled(plan.is(Specialization::kScaledLinearDomain)),
-        has_lists(has_statuses && !is_banded && !is_scaled && ShortPairLayout(problem_).has_lists) {}
+        is_of_vectors(plan.is(Specialization::kVectorLog2)),
+        has_lists(has_statuses && !is_banded && !is_of_vectors && ShortPairLayout(problem_).has_lists) {}
 
   int64_t status_bytes() const {
     if (!has_statuses) return 0;
@@ -96,7 +83,7 @@ struct SavedLayout {
     if (!has_statuses) return extended;
     if constexpr (sizeof(T) == 4) {
       if (is_banded) return std::max(extended, banded_bytes_of_pair(problem));
-      if (is_scaled) return std::max(extended, scaled_bytes_of_pair(problem).kept);
+      if (is_of_vectors) return std::max(extended, vector_bytes_of_pair(problem).kept);
     }
     return std::max(extended, ShortPairLayout(problem).template bytes_of_pair<T>());
   }
@@ -109,10 +96,9 @@ struct SavedLayout {
     using Kept = typename Engine::Kept;
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
-  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine. The scaled linear domain
-  // takes all pairs of a batch or, of small gammas, none.
+  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
   int64_t rows() const {
-    if (!has_statuses || is_scaled) return problem.batch;
+    if (!has_statuses) return problem.batch;
     return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
   }
   // Of a block. The few pairs that foresight leaves shorten their time by several; others cost little by two.

@@ -104,6 +104,16 @@ struct Log2Cell {
   }
 };
 
+// What the lane's row k costs at a column, in the unit of the pair's factor.
+template <class Pair>
+__device__ __forceinline__ float cost_at(const Pair& pair, int k, float y) {
+  return pair.cost.cost(pair.x[k] - y);
+}
+template <class Group>
+__device__ __forceinline__ float cost_at(const Group& group, int k, const typename Group::Column& y) {
+  return group.cost_at(k, y);
+}
+
 // A lane between two columns.
 template <int kRows>
 struct Log2State {
@@ -120,10 +130,10 @@ struct Log2State {
     for (int k = 0; k < kRows; ++k) left[k] = {Unreachable<float>::value, 1};
     diag = {is_first_lane ? kLog2Floor : Unreachable<float>::value, 1};
   }
-  // A column, with y there. kMayEnter: the lane may be left of the table still, or enter it in this step, its `column` being 0; then
+  // A column, with y there, a number or a vector. kMayEnter: the lane may be left of the table still, or enter it in this step, its `column` being 0; then
   // it takes over the reference of the lane above. `visit(k, cell, diag, up, left)` returns the entry.
-  template <bool kMayEnter, class Pair, class Visit>
-  __device__ __forceinline__ void step(const Pair& pair, float y, int column, Visit&& visit) {
+  template <bool kMayEnter, class Pair, class Column, class Visit>
+  __device__ __forceinline__ void step(const Pair& pair, const Column& y, int column, Visit&& visit) {
     if (kMayEnter) {
       const int reference_above = pair.from_above(reference);
       if (column == 0) reference = reference_above;
@@ -144,8 +154,7 @@ struct Log2State {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const Entry<float> own = left[k];
-      const float cost = pair.cost.cost(pair.x[k] - y);
-      up = visit(k, Log2Cell(upper_left, up, own, cost, pair.factor, pair.penalty), upper_left, up, own);
+      up = visit(k, Log2Cell(upper_left, up, own, cost_at(pair, k, y), pair.factor, pair.penalty), upper_left, up, own);
       if (kMayEnter && column < 0) up = {Unreachable<float>::value, 1};
       upper_left = own;
       left[k] = up;

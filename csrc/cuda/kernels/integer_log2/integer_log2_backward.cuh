@@ -27,21 +27,34 @@ struct Log2Table {
   }
 };
 
-// A lane between two columns of the reversed sweep: shares of E on their way.
-template <int kRows>
+// e times the slope of row k's cost at a column, to the sums of both.
+template <class Pair>
+__device__ __forceinline__ void add_slopes(const Pair& pair, int k, float y, float e, float& row, float& sum) {
+  const float slope = pair.cost.slope(pair.x[k] - y);
+  row = DeviceMath<float>::fma(e, slope, row);
+  sum = DeviceMath<float>::fma(e, slope, sum);
+}
+template <class Group, class Column = typename Group::Column>
+__device__ __forceinline__ void add_slopes(const Group& group, int k, const Column& y, float e, Column& row, Column& sum) {
+  group.add_slopes(k, y, e, row, sum);
+}
+
+// A lane between two columns of the reversed sweep: shares of E on their way. Sum: a number, or a vector.
+template <int kRows, class Sum = float>
 struct Log2Flow {
   float left[kRows] = {};  // to the rows at the coming column
   float diag[kRows] = {};  // to the rows above them, there
   float handed = 0;        // from the lane's first row to the lane above, at the column it has just left
-  float rows[kRows] = {};  // sums of E times the slope of the cost
-  float column = 0;        // of the column it has just left and all rows below
+  Sum rows[kRows] = {};    // sums of E times the slope of the cost
+  Sum column = {};         // of the column it has just left and all rows below
 
   // A column, with y there. `end_row`: where it is the pair's last column, the lane's row of its last cell, whose E is 1;
   // otherwise -1. kMayEnter: the lane may have left the table, and no cell may have an E.
   template <bool kMayEnter, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, float y, const Weights<float> (&weights)[kRows], bool has_entered, int end_row) {
-    float from_below = pair.from_below(handed), sum = pair.from_below(column);
+      const Pair& pair, const Sum& y, const Weights<float> (&weights)[kRows], bool has_entered, int end_row) {
+    float from_below = pair.from_below(handed);
+    Sum sum = pair.from_below(column);
 #pragma unroll
     for (int k = kRows - 1; k >= 0; --k) {
       float e = left[k] + from_below;
@@ -51,12 +64,17 @@ struct Log2Flow {
       left[k] = share.left * e;
       from_below = DeviceMath<float>::fma(share.up, e, diag[k]);
       diag[k] = (1.0f - share.up - share.left) * e;
-      const float slope = pair.cost.slope(pair.x[k] - y);
-      rows[k] = DeviceMath<float>::fma(e, slope, rows[k]);
-      sum = DeviceMath<float>::fma(e, slope, sum);
+      add_slopes(pair, k, y, e, rows[k], sum);
     }
     handed = from_below;
     column = sum;
+  }
+  // E that is still to flow on from the lane.
+  __device__ __forceinline__ float left_behind() const {
+    float sum = handed;
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) sum += left[k] + diag[k];
+    return sum;
   }
 };
 
@@ -151,10 +169,7 @@ __device__ __forceinline__ bool log2_sweep_back(
       for (int t = kSteps - 1; t >= 0; --t, columns_back.move()) step_back(t, columns_back.now, std::false_type());
     }
     if constexpr (Pair::kIsWindow) {
-      float left_behind = flow.handed;  // all that is still to flow on from the lane
-#pragma unroll
-      for (int k = 0; k < kRows; ++k) left_behind += flow.left[k] + flow.diag[k];
-      if (!pair.follow(chunk, left_behind, flow, gradient, fetch)) break;
+      if (!pair.follow(chunk, flow.left_behind(), flow, gradient, fetch)) break;
     }
   }
   gradient.leave_rows(pair, flow.rows);

@@ -8,6 +8,8 @@ namespace softdtw {
 
 struct NoLog2Penalty {
   __device__ explicit NoLog2Penalty(double) {}
+  // What is left for a cell's cost of `most`, the deepest that a cell may be; below 0 where nothing is.
+  __device__ __forceinline__ static float room(float most) { return most; }
   __device__ __forceinline__ static bool fits(float deepest, float most) { return deepest <= most; }
   __device__ __forceinline__ static int without_tilt(int reference, int) { return reference; }
 };
@@ -25,7 +27,8 @@ class Log2Penalty {
     whole = static_cast<int>(p);
     of_cell_ = static_cast<float>(2 * (p - whole));
   }
-  __device__ __forceinline__ bool fits(float deepest, float most) const { return exists && deepest + whole + 1 <= most; }
+  __device__ __forceinline__ float room(float most) const { return exists ? most - static_cast<float>(whole + 1) : -1; }
+  __device__ __forceinline__ bool fits(float deepest, float most) const { return deepest <= room(most); }
   // A reference, but for what entries have been multiplied with so many steps from the table's corner.
   __device__ __forceinline__ double without_tilt(int reference, int steps) const {
     return reference - static_cast<double>(of_cell_) / 2 * steps;

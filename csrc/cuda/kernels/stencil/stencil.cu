@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
 template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (reads_vectors(call_of(problem, false), S::kRows))
+    if (reads_vectors(call_of(problem, false), S::kRows) && !plan.gives_up_pairs())
       return with_cost<VectorCosts>(problem.cost, [&](auto type) {
         return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>*>(nullptr));
       });
@@ -108,12 +108,12 @@ int64_t saved_bytes(const Problem<T>& problem, const Plan& plan) {
   return with_layout(problem, plan, [](auto, const auto& layout) { return layout.bytes(); });
 }
 
-// Memory that the scaled linear domain needs for its edges, where nothing is saved, or for its flows.
+// Memory that integer log2 of vectors needs for its edges, where nothing is saved, or for its flows.
 template <typename T>
-int64_t scaled_scratch(const Problem<T>& problem, const Plan& plan, bool keeps, bool goes_back) {
+int64_t vector_scratch(const Problem<T>& problem, const Plan& plan, bool keeps, bool goes_back) {
   if constexpr (sizeof(T) == 4)
-    if (plan.is(Specialization::kScaledLinearDomain)) {
-      const ScaledBytes bytes = scaled_bytes_of_pair(problem);
+    if (plan.is(Specialization::kVectorLog2)) {
+      const VectorBytes bytes = vector_bytes_of_pair(problem);
       return problem.batch * (goes_back ? bytes.flow : keeps ? 0 : bytes.edge);
     }
   return 0;
@@ -126,10 +126,10 @@ cudaError_t first_forward(
     cudaStream_t stream) {
   if constexpr (sizeof(T) == 4) {
     if (plan.is(Specialization::kBanded)) return launch_banded_forward(problem, value, saved, stride, statuses, stream);
-    if (plan.is(Specialization::kScaledLinearDomain)) {
+    if (plan.is(Specialization::kVectorLog2)) {
       const bool keeps = saved != nullptr;
-      return launch_scaled_forward(
-          problem, keeps, value, keeps ? saved : scratch, keeps ? stride : scaled_bytes_of_pair(problem).edge, statuses,
+      return launch_vector_forward(
+          problem, keeps, value, keeps ? saved : scratch, keeps ? stride : vector_bytes_of_pair(problem).edge, statuses,
           stream);
     }
   }
@@ -142,8 +142,8 @@ cudaError_t first_backward(
     PairStatus* statuses, cudaStream_t stream) {
   if constexpr (sizeof(T) == 4) {
     if (plan.is(Specialization::kBanded)) return launch_banded_backward(problem, gradient, saved, stride, statuses, stream);
-    if (plan.is(Specialization::kScaledLinearDomain))
-      return launch_scaled_backward(problem, gradient, saved, stride, scratch, statuses, stream);
+    if (plan.is(Specialization::kVectorLog2))
+      return launch_vector_backward(problem, gradient, saved, stride, scratch, statuses, stream);
   }
   return launch_short_pairs_backward(
       problem, plan.is(Specialization::kLinearDomain), gradient, saved, stride, statuses, stream);
@@ -158,7 +158,7 @@ cudaError_t forward(
     const bool keeps = saved != nullptr;
     const auto parts = scratch.parts(
         keeps ? 0 : Edges<S>::bytes_of_rows(problem.batch, sizes.groups), keeps ? 0 : layout.status_bytes(),
-        scaled_scratch(problem, plan, keeps, false));
+        vector_scratch(problem, plan, keeps, false));
     PairStatus* statuses = nullptr;
     if (plan.gives_up_pairs()) {
       statuses = static_cast<PairStatus*>(keeps ? saved : parts[1]);
@@ -185,7 +185,7 @@ cudaError_t backward(
     using S = decltype(shape);
     const Sizes<S> sizes(problem);
     const auto parts =
-        scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes(), scaled_scratch(problem, plan, true, true));
+        scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes(), vector_scratch(problem, plan, true, true));
     return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
       PairStatus* statuses = nullptr;
       if (plan.gives_up_pairs()) {

@@ -1,4 +1,4 @@
-"""Many pairs of two to eight dimensions, in units that move with the lanes (csrc/cuda/kernels/scaled_linear_domain)."""
+"""Many pairs of two to eight dimensions in integer log2 (csrc/cuda/kernels/vector_log2)."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from torchsoftdtw._kernels.number_formats import of_saved
 pytestmark = OF_GPU
 KERNEL = KernelCase(GPU, "stencil")
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
-TAKEN, GIVEN_UP = "linear_domain", "extended_range"
+TAKEN, GIVEN_UP = "integer_log2", "extended_range"
 # Of a pair so many lanes of a warp, or more, in batches of so many pairs.
 BATCHES = {32: 2050, 16: 4096, 8: 8192, 4: 16384} if GPU == "cuda" else {32: 5, 16: 7, 8: 13, 4: 27}
 
@@ -111,12 +111,18 @@ def test_gammas_and_lengths_of_every_pair(lanes, cost):
 
 
 def test_ranges():
-    """Of small gammas, and of large penalties, rows of a lane are too far apart."""
+    """Pairs of costs beyond 2^16 gamma and of penalties beyond that are given up, and such with a value so small that rounding counts."""
     x, y = series("noise", 6, 200, 4, 1), series("noise", 6, 200, 4, 2)
     many = [of_batch(z, BATCHES[32] + 1) for z in (x, y)]
-    for gamma, taken in ((1.0, TAKEN), (0.6, TAKEN), (0.1, GIVEN_UP), (0.001, GIVEN_UP)):
+    for gamma, taken in ((1.0, TAKEN), (0.1, TAKEN), (0.01, TAKEN), (0.002, TAKEN), (1e-4, GIVEN_UP)):
         assert set(statuses(*many, gamma=gamma)) == {taken}, gamma
-    assert set(statuses(*many, penalty=20.0)) == {TAKEN} and set(statuses(*many, penalty=300.0)) == {GIVEN_UP}
+    assert set(statuses(*many, penalty=300.0)) == {TAKEN} and set(statuses(*many, penalty=1e5)) == {GIVEN_UP}
+    for gamma in np.geomspace(1, 10, 40):  # values of both signs, and some near 0
+        names = statuses(*many, gamma=gamma)
+        value = soft_dtw(x.double(), y.double(), gamma, kernel="cpu")
+        is_small = value.abs() < gamma * np.log(2) * 400 / 32
+        for b in range(6):
+            assert names[b] == (GIVEN_UP if is_small[b] else TAKEN), (gamma, b, value[b])
 
 
 @pytest.mark.parametrize("penalty", [0.05, 2.0, 90.0])

@@ -1,0 +1,8 @@
+// The kernels of the integer log2 of vectors for squared costs.
+#include "vector_log2_kernels.cuh"
+
+namespace softdtw {
+
+SOFTDTW_VECTOR_LOG2(, VectorCost<SquaredVectors>)
+
+}  // namespace softdtw

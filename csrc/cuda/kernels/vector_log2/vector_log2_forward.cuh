@@ -1,0 +1,174 @@
+// Values, by groups of lanes in integer log2: strip by strip, chunk by chunk, each group at its own pace.
+#pragma once
+
+#include "cuda/kernels/extended_range/extended_range_strip.cuh"
+#include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
+#include "vector_log2_group.cuh"
+
+namespace softdtw {
+
+template <int kDims>
+struct VectorForwardMemory : VectorMemory<kDims> {
+  using Base = VectorMemory<kDims>;
+  EdgeEntry handed[Base::kGroups][Base::kSteps];  // last rows of strips, at the columns of their last lanes
+};
+
+// So far may vectors be apart for their cost to be `most`, at least.
+template <class CostType>
+__device__ __forceinline__ float radius_of_cost(float most, int dims) {
+  if (CostType::kFactor == 2) return sqrtf(most);
+  if (CostType::kOverCost) return most;
+  return most * rsqrtf(static_cast<float>(dims));  // sums of absolute values, or less
+}
+
+// So far, squared, columns may be from the middle of a strip's rows for all costs to be in integer log2's range. Below 0 where none is.
+template <class Group>
+struct VectorReach {
+  float middle[Group::kDims], most;
+
+  // Of the rows that the group has now, by all lanes.
+  __device__ __forceinline__ void look_at(const Group& group) {
+    float widest = 0;
+#pragma unroll
+    for (int d = 0; d < Group::kDims; ++d) {
+      float sum = 0;
+#pragma unroll
+      for (int k = 0; k < Group::kRows; ++k) sum += group.x[k][d];
+      for (int distance = group.lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+      middle[d] = sum / static_cast<float>(group.lanes * Group::kRows);
+    }
+#pragma unroll
+    for (int k = 0; k < Group::kRows; ++k) widest = greater(widest, square(group.x[k]));
+    for (int distance = group.lanes / 2; distance > 0; distance /= 2)
+      widest = greater(widest, __shfl_xor_sync(kAllLanes, widest, distance));
+    const float deepest = group.penalty.room(kDeepestUnscaled);
+    const float radius = radius_of_cost<typename Group::CostType>(deepest / group.factor, Group::kDims);
+    const float rest = radius * 0.9999f - sqrtf(widest);
+    most = deepest >= 0 && group.factor < INFINITY && rest >= 0 ? rest * rest : -1;
+  }
+  template <int kSize>
+  __device__ __forceinline__ float square(const float (&vector)[kSize]) const {
+    float sum = 0;
+#pragma unroll
+    for (int d = 0; d < Group::kDims; ++d) sum = fmaf(vector[d] - middle[d], vector[d] - middle[d], sum);
+    return sum;
+  }
+};
+
+// The group's part: `own` of its pair, in what is saved or, for the edge alone, in scratch memory. Returns the pair's status.
+template <class Group>
+__device__ __forceinline__ PairStatus vector_forward(
+    const Problem<float>& problem, const VectorLayout& layout, VectorForwardMemory<Group::kDims>& memory, int64_t pair,
+    bool wanted, char* own, float* value) {
+  constexpr int kSteps = Group::kSteps, kRows = Group::kRows;
+  Group group(problem, layout.has_fours, layout.forward_lanes, memory, pair, wanted);
+  // The layout's strips in a strip of the group, and the lane's part of one.
+  const int parts = layout.forward_lanes / layout.lanes, part = group.lane / layout.lanes;
+  const int lane_of_part = group.lane & (layout.lanes - 1), last_lane_of_part = group.lane | (layout.lanes - 1);
+  const int last_part = (group.extent.n - 1) / (layout.lanes * kRows);
+  const auto edge_above = [&] { return layout.edge(own, max(group.strip * parts - 1, 0)); };
+  VectorReach<Group> reach;
+  Log2State<kRows> state;
+  state.start(false);
+  PairStatus status = PairStatus::kGivenUp;
+  const auto entry = [](int, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
+    return cell.entry(diag, up, left);
+  };
+  if (group.is_active) group.fetch_all(0, nullptr, false);
+  while (__any_sync(kAllLanes, group.is_active)) {
+    const int strip = group.strip, chunk = group.chunk;
+    const bool starts = group.is_active && chunk == 0;
+    if (__any_sync(kAllLanes, starts)) {
+      if (starts) group.read_rows();
+      reach.look_at(group);
+    }
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    const bool ends_strip = chunk == group.last_chunk();
+    if (group.is_active && !ends_strip) group.fetch_next(chunk + 1, edge_above(), strip > 0);
+    group.meet_edge();
+    const bool is_right =
+        group.lane >= kSteps || reach.square(group.column_at(chunk * kSteps + group.lane).at) <= reach.most;
+    if (!group.all_of_group(is_right && state.is_exact)) group.is_active = false;
+    if (starts) {
+      state = Log2State<kRows>();
+      state.start(group.is_top_lane());
+      state.reference = group.edge_reference;
+    }
+    state.look_above(group);
+    const int strip_of_part = strip * parts + part;
+    if (layout.keeps && group.is_active && chunk > 0)
+      state.keep(layout.snapshot(own, strip_of_part, chunk, lane_of_part), layout.lanes);
+
+    const auto step = [&](int t, auto is_careful) {
+      const int column = chunk * kSteps + t - group.lane;
+      group.bring_edge(t);
+      state.template step<is_careful()>(group, group.column_at(column), column, entry);
+      if (lane_of_part == layout.lanes - 1) {
+        const Entry<float>& last = state.left[kRows - 1];
+        memory.handed[threadIdx.x / layout.lanes][t] = {
+            last.s, state.reference + static_cast<int>(fminf(last.m, 2 * kLog2Most))};
+      }
+    };
+    Entry<float> last = {NAN, NAN};
+    int last_reference = 0;
+    const bool is_careful = __any_sync(kAllLanes, group.is_active && (may_enter(group.lanes, chunk) || group.ends_here()));
+    if (is_careful) {
+      const int end = group.step_of_end();
+#pragma unroll 1
+      for (int t = 0; t < kSteps; ++t) {
+        step(t, std::true_type());
+        if (t == end) {
+          last = pick(state.left, group.end_row);
+          last_reference = state.reference;
+        }
+      }
+    } else {
+#pragma unroll 4
+      for (int t = 0; t < kSteps; ++t) step(t, std::false_type());
+    }
+    state.renew(group);
+    const bool is_exact = is_careful && group.all_of_group(state.is_exact);  // elsewhere known with the next chunk
+    __syncwarp();
+    const int column = chunk * kSteps + lane_of_part - last_lane_of_part;
+    if (group.is_active && lane_of_part < kSteps && strip_of_part < last_part && column >= 0 && column < group.extent.m) {
+      EdgeEntry handed = memory.handed[threadIdx.x / layout.lanes][lane_of_part];
+      const unsigned bits = __float_as_uint(handed.s);
+      handed.m -= static_cast<int>(bits >> 23) - 127;
+      handed.s = __uint_as_float((bits & 0x007fffffu) | 0x3f800000u);
+      layout.edge(own, strip_of_part)[column] = handed;
+    }
+    if (group.is_active && group.ends_here()) {
+      const int steps = group.extent.n + group.extent.m;
+      const auto reference = group.penalty.without_tilt(last_reference, steps);
+      const double exponent = reference + last.m - log2(static_cast<double>(last.s));
+      // Of the lane with the last cell.
+      if (is_exact && last.m < kLog2Most && exponent < INFINITY && fabs(exponent) >= kLeastOfAStep * steps) {
+        store_value(problem, pair, reference, last.m, last.s, value);
+        status = PairStatus::kIntegerLog2;
+      }
+      group.is_active = false;
+    }
+    __syncwarp();
+    if (group.is_active) {
+      if (ends_strip) ++group.strip;
+      group.chunk = ends_strip ? 0 : chunk + 1;
+      if (ends_strip) group.fetch_all(0, edge_above(), true);
+    }
+  }
+  return group.any_of_group(status == PairStatus::kIntegerLog2) ? PairStatus::kIntegerLog2 : PairStatus::kGivenUp;
+}
+
+template <class Group>
+__global__ void __launch_bounds__(kWarp, kVectorForwardWarps<Group::kRows>) vector_forward_kernel(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ VectorLayout layout, float* value, char* memory,
+    int64_t stride, PairStatus* statuses) {
+  __shared__ VectorForwardMemory<Group::kDims> shared;
+  const int64_t place = int64_t{blockIdx.x} * (kWarp / layout.forward_lanes) + threadIdx.x / layout.forward_lanes;
+  const bool exists = place < problem.batch;
+  const int64_t pair = exists ? place : problem.batch - 1;
+  const PairStatus status = vector_forward<Group>(problem, layout, shared, pair, exists, memory + pair * stride, value);
+  if (exists && threadIdx.x % layout.forward_lanes == 0) statuses[pair] = status;
+}
+
+}  // namespace softdtw
