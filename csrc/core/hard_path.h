@@ -44,9 +44,11 @@ SOFTDTW_HD Span rows_of_column(const Span* spans, int rows, int column) {
 }
 
 // (5) for one row of x (kForX) or of y, with E = 1 on the path. What there is of a pair whose value is not a number,
-// without_value() says; padding gets 0 unless the lengths themselves are out of range.
-template <bool kForX, typename T>
-SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index) {
+// without_value() says; padding gets 0 unless the lengths themselves are out of range. rows_of(spans, rows, column): as
+// rows_of_column().
+template <bool kForX, int kDims = 4, typename T, class RowsOf>
+SOFTDTW_HD void path_gradient(
+    const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index, RowsOf&& rows_of) {
   const Extent extent = problem.extent(pair);
   const bool inside = index < (kForX ? extent.n : extent.m);
   if (!extent.valid() || !inside || !std::isfinite(gradient.value[pair])) {
@@ -56,9 +58,14 @@ SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& 
     return;
   }
   const Span* const spans = gradient.spans + pair * problem.n;
-  const Span others = kForX ? spans[index] : rows_of_column(spans, extent.n, index);
+  const Span others = kForX ? spans[index] : rows_of(spans, extent.n, index);
   const auto on_path = [](int, int) { return T(1); };
-  row_gradient<kForX, PlainMath<T>>(problem, gradient, pair, index, others.first, others.last, on_path);
+  row_gradient<kForX, PlainMath<T>, kDims>(problem, gradient, pair, index, others.first, others.last, on_path);
+}
+template <bool kForX, typename T>
+SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index) {
+  const auto search = [](const Span* spans, int rows, int column) { return rows_of_column(spans, rows, column); };
+  path_gradient<kForX>(problem, gradient, pair, index, search);
 }
 
 // The same for one row of ready-made costs.

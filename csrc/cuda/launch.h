@@ -17,6 +17,7 @@ class ScratchTensor : public Scratch {
   std::optional<Tensor> tensor;
 
   char* take(int64_t bytes) override {
+    tensor.reset();
     if (bytes == 0) return nullptr;
     tensor = new_bytes(like, bytes);
     return static_cast<char*>(tensor->mutable_data_ptr());

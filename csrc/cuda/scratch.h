@@ -9,7 +9,8 @@ namespace softdtw {
 
 class Scratch {
  public:
-  // A part of so many bytes each, aligned for any type. Once in a call.
+  // A part of so many bytes each, aligned for any type. What an earlier launch of the call got goes back: kernels of a stream come one
+  // after the other.
   template <class... Bytes>
   std::array<char*, sizeof...(Bytes)> parts(Bytes... bytes) {
     const auto padded = [](int64_t count) { return (count + 255) / 256 * 256; };

@@ -145,6 +145,30 @@ def test_any_two_lengths(device, dtype, batch, n, m, dim):
             assert_values_close(numpy64(value)[b], best, dtype, 1.0)
 
 
+@pytest.mark.parametrize("wanted", ["x", "y", "both"])
+@pytest.mark.parametrize("setting", ["plain", "lengths", "open_ends", "penalty"])
+@pytest.mark.parametrize(("dim", "dtype"), [(1, torch.float32), (3, torch.float32), (1, torch.float64)], ids=str)
+def test_gradients_of_many_pairs(device, dim, dtype, setting, wanted):
+    """On a GPU so many have a block each. Whole numbers, with many equally good steps."""
+    batch, n, m = 300, 9, 14
+    generator = torch.Generator().manual_seed(dim)
+    x, y = (torch.randint(-2, 3, (batch, size, dim), generator=generator).to(dtype) for size in (n, m))
+    options = {"open_ends": setting == "open_ends", "warp_penalty": 2.0 if setting == "penalty" else 0.0}
+    if setting == "lengths":
+        for name, z in (("x_lengths", x), ("y_lengths", y)):
+            options[name] = torch.randint(1, z.shape[1] + 1, (batch,), generator=generator).tolist()
+            for b, length in enumerate(options[name]):
+                z[b, length:] = np.nan
+    expected = oracle.hard_dtw(numpy64(x), numpy64(y), **options)
+    x, y = (z.to(device).detach().requires_grad_(wanted in (name, "both")) for name, z in (("x", x), ("y", y)))
+    arriving = torch.arange(batch, dtype=dtype).to(device)
+    inputs = [z for z in (x, y) if z.requires_grad]
+    gradients = dict(zip(map(id, inputs), torch.autograd.grad(dtw(x, y, **options), inputs, arriving), strict=True))
+    for z, of_pairs in ((x, expected[1]), (y, expected[2])):
+        if z.requires_grad:
+            np.testing.assert_array_equal(numpy64(gradients[id(z)]), of_pairs * np.arange(batch)[:, None, None])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("rows", [30, 64, 130, 500, 1500])
 @pytest.mark.parametrize("batch", [1, 1500])

@@ -207,12 +207,14 @@ bool run_ring_of(const Pair<float>& pair, int lanes) {
   return true;
 }
 
-// As hard_banded.cu has it, but for its two warps: one side after the other.
-template <int kRows, bool kTwoSides>
+// As hard_banded.cu has it, but for its two warps: one side after the other. Where a path is wanted, dx gets 4096 first + last of
+// every row's span.
+template <int kRows, bool kTwoSides, class Steps>
 bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
   const Problem<float> problem = problem_of(pair);
   const HardRingLayout layout(pair.n, pair.m, HardRing{Ring{kRows, lanes}, 1 + kTwoSides});
   std::vector<double> meets[2], series[2];
+  std::vector<RowSteps> steps(words_of_steps(layout) * lanes * kRows, RowSteps{0x2f1b9d43u, 0xd18e6a35u});
   bool fits = false;
   for (const int side : {1, 0}) {
     meets[side].assign(layout.columns_that_meet() + 1, INFINITY);
@@ -220,15 +222,22 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
     if (side == 1 && !kTwoSides) continue;
     in_a_warp([&] {
       const bool has_pair = static_cast<int>(threadIdx.x) < lanes;
-      HardRingSide<kRows, HardSquared, true, kTwoSides> ring(problem, layout, 0, has_pair, side == 1);
+      HardRingSide<kRows, HardSquared, true, kTwoSides, Steps> ring(problem, layout, 0, has_pair, side == 1);
       if (!__any_sync(kAllLanes, ring.band.fits)) return;
       float* const own = reinterpret_cast<float*>(series[side].data()) + threadIdx.x / lanes * layout.floats_of_pair();
       ring.read_series(layout, own);
-      double last = ring.sweep(meets[side].data());
+      double last = ring.sweep(meets[side].data(), steps.data());
       if (kTwoSides && side == 0) last = ring.meeting(meets[0].data(), meets[1].data());
       if (kTwoSides ? side == 0 && threadIdx.x == 0 : ring.holds_last_cell()) {
         *pair.value = static_cast<float>(last);
         fits = true;
+      }
+      if constexpr (!std::is_same_v<Steps, NoSteps>) {
+        __syncwarp();
+        if (has_pair)
+          RingWalk<kRows>(ring.band, steps.data()).walk([&](int row, int first, int last) {
+            pair.dx[row] = 4096 * first + last;
+          });
       }
     });
   }
@@ -236,7 +245,9 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
 }
 template <int kRows>
 bool run_hard_ring(const Pair<float>& pair, int lanes, int sides) {
-  return sides == 2 ? run_hard_ring_of<kRows, true>(pair, lanes) : run_hard_ring_of<kRows, false>(pair, lanes);
+  if (sides == 2) return run_hard_ring_of<kRows, true, NoSteps>(pair, lanes);
+  return pair.dx != nullptr ? run_hard_ring_of<kRows, false, RingSteps<kRows>>(pair, lanes)
+                            : run_hard_ring_of<kRows, false, NoSteps>(pair, lanes);
 }
 
 template <int kRows>

@@ -212,6 +212,31 @@ def test_a_ring_of_hard_dtw_takes_bands_up_to_its_width(strips, rows, lanes, sid
     assert run(strips, HARD_RING, 1.0, x, y, bandwidth=radius, keeps=False, ring=ring) is None, "wider than the ring"
 
 
+@pytest.mark.parametrize(("rows", "lanes"), RINGS)
+def test_a_ring_of_hard_dtw_finds_the_path(strips, rows, lanes):
+    """Of whole numbers nothing is rounded, and many predecessors are equally good."""
+    widest = (lanes - 1) * (rows + 1)
+    radius = (widest - 1) // 2
+    shapes = [(radius // 4 + 21, radius // 4 + 21, radius), (45, 45 + radius // 2, radius // 2), (1, 1, radius), (2, 3, 0)]
+    shapes += [
+        (40 + radius // 3, 40, radius // 3),
+        (1, 5, radius - 4),
+        (5, 1, 0),
+        (rows, rows + 1, 1),
+        (90, 90, 0),
+        (91, 90, 1),
+    ]
+    for n, m, own in (shape for shape in shapes if shape[2] >= 0):
+        generator = np.random.default_rng(n + 1000 * m)
+        x, y = (torch.from_numpy(generator.integers(-2, 3, (size, 1)).astype(np.float64)) for size in (n, m))
+        for penalty in (0.0, 1.0):
+            value, spans, *_ = run(strips, HARD_RING, 1.0, x, y, bandwidth=own, warp_penalty=penalty, ring=(rows, lanes, 1))
+            best, path = oracle.hard_dtw_from_cost(numpy64((x - y.T) ** 2), own, penalty)
+            found = [(i, j) for i, span in enumerate(spans) for j in range(int(span) // 4096, int(span) % 4096 + 1)]
+            assert value == best
+            assert found == path, f"{n} x {m}, radius {own}, penalty {penalty}"
+
+
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))
 def test_values_and_gradients(patient_strips, name, engine, given):
     case, dtype = case_of(name), DTYPES[engine]

@@ -145,3 +145,130 @@ def test_pairs_of_two_sets_and_any_strides():
     strided = y.repeat(1, 1, 2)[:, :, 1:]
     assert strided.stride(1) != 1
     assert torch.equal(dtw(x, strided[:5], bandwidth=9), dtw(x, y[:5], bandwidth=9))
+
+
+def whole(batch, length, seed, most=3):
+    """Whole numbers: nothing is rounded, and many cells have predecessors that are equally good."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-most, most + 1, (batch, length, 1), generator=generator).float()
+
+
+def assert_same_paths(x, y, **options):
+    """Values, paths and gradients are those of the oracle, exactly. Returns the gradients."""
+    x, y = (z.to(GPU).detach().requires_grad_() for z in (x, y))
+    own = {name: torch.tensor(each).to(GPU) if isinstance(each, list) else each for name, each in options.items()}
+    value, paths = dtw_path(x, y, **own)
+    expected = oracle.hard_dtw(numpy64(x), numpy64(y), **options)
+    for b, path in enumerate(paths):
+        assert [tuple(cell) for cell in path.tolist()] == expected[3][b], f"pair {b}"
+    np.testing.assert_array_equal(numpy64(value), expected[0])
+    gradients = torch.autograd.grad(dtw(x, y, **own).sum(), (x, y))
+    for gradient, wanted in zip(gradients, expected[1:3], strict=True):
+        np.testing.assert_array_equal(numpy64(gradient), wanted)
+    return gradients
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("penalty", [0.0, 2.0])
+@pytest.mark.parametrize(
+    ("n", "m", "radius"),
+    [
+        (1, 1, 0),
+        (1, 9, 2),
+        (9, 1, 3),
+        (5, 4, 0),
+        (64, 64, 0),
+        (65, 64, 1),
+        (40, 70, 4),
+        (97, 96, 9),
+        (130, 129, 20),
+        (80, 150, 3),
+        (150, 80, 3),
+        (160, 170, 60),
+        (150, 150, 110),
+    ],
+)
+def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost):
+    """In every cell of a band that a path may come to, and at both its edges."""
+    x, y = whole(3, n, n), whole(3, m, m + 1)
+    options = {"bandwidth": radius, "warp_penalty": penalty, "cost": cost}
+    gradients = assert_same_paths(x, y, **options)
+    many = [z.repeat(MANY, 1, 1).to(GPU).requires_grad_() for z in (x, y)]
+    of_many = torch.autograd.grad(dtw(*many, **options).sum(), many)
+    for gradient, alone in zip(of_many, gradients, strict=True):
+        assert torch.equal(gradient.view(MANY, *alone.shape), alone.expand(MANY, *alone.shape))
+
+
+@pytest.mark.parametrize("penalties", [False, True])
+def test_paths_of_lengths_radii_and_penalties_of_every_pair(penalties):
+    """Some bands are wider than the ring, and padding holds NaN."""
+    batch, n, m = 40, 90, 120
+    generator = np.random.default_rng(6)
+    x, y = whole(batch, n, 7), whole(batch, m, 8)
+    lengths = [generator.integers(1, size + 1, batch).tolist() for size in (n, m)]
+    for z, of_pairs in zip((x, y), lengths, strict=True):
+        for b, length in enumerate(of_pairs):
+            z[b, length:] = np.nan
+    penalty = generator.choice([0.0, 1.0, 5.0], batch).tolist() if penalties else 1.0
+    for radius in (generator.integers(0, 150, batch).tolist(), 3):
+        assert_same_paths(x, y, x_lengths=lengths[0], y_lengths=lengths[1], bandwidth=radius, warp_penalty=penalty)
+
+
+@pytest.mark.parametrize("radius", [0, 6])
+def test_paths_that_stay_in_a_row_or_a_column_for_long(radius):
+    """Longer than a word of a lane's steps, and than a lane has its block."""
+    for few, many in ((90, 140), (150, 250)):
+        levels = torch.arange(few).float().view(1, -1, 1)
+        runs = np.random.default_rng(few).multinomial(many - few, np.full(few, 1 / few)) + 1
+        for own in (runs, [many - few + 1, *[1] * (few - 1)], [*[1] * (few - 1), many - few + 1]):
+            steps = levels.repeat_interleave(torch.tensor(own), 1)
+            assert_same_paths(levels, steps, bandwidth=radius)
+            assert_same_paths(steps, levels, bandwidth=radius)
+
+
+def test_a_bad_pair_has_no_path_and_no_gradient():
+    x, y = whole(7, 80, 1), whole(7, 80, 2)
+    x[3, 40] = np.nan
+    x, y = (z.to(GPU) for z in (x, y))
+    lengths = torch.tensor([80, 81, 70, 80, 0, 5, 80]).to(GPU)
+    options = (lengths, None, None, None, 4, 0.0, False, "sqeuclidean", True)
+    value, spans = torch.ops.torchsoftdtw.dtw(x, y, *options)
+    good = torch.tensor([True, False, True, False, False, True, True])
+    assert torch.equal(value.isfinite().cpu(), good)
+    for b, length in enumerate(lengths.tolist()):
+        rows = length if good[b] else 0
+        assert (spans[b, rows:].cpu() == torch.tensor([80, 79])).all()
+        assert rows == 0 or (spans[b, 0, 0].item(), spans[b, rows - 1, 1].item()) == (0, 79)
+    gradients = torch.ops.torchsoftdtw.dtw_backward(
+        torch.ones(7).to(GPU), x, y, value, spans, lengths, None, "sqeuclidean", True, True
+    )
+    clean = oracle.hard_dtw(*(numpy64(z[good.to(GPU)]) for z in (x, y)), x_lengths=lengths.cpu()[good], bandwidth=4)
+    for gradient, wanted in zip(gradients, clean[1:3], strict=True):
+        np.testing.assert_array_equal(numpy64(gradient)[good], wanted)
+        assert gradient[~good.to(GPU)].isnan().all()
+
+
+def test_paths_along_the_edge_of_a_band():
+    """Costs are 0 on the band's edge and beyond it: one cell too many or too few changes the path."""
+    n = 120
+    for radius in (2, 7, 25):
+        wave = np.random.default_rng(radius).uniform(0.2, 0.8, n + radius).cumsum()
+        wave = torch.from_numpy(np.float32(np.rint(8 * np.sin(wave)))).view(1, -1, 1)
+        x, y = wave[:, radius:], wave[:, :n]
+        for own in (radius, radius - 1, radius + 1):
+            for pair in ((x, y), (y, x)):
+                assert_same_paths(*pair, bandwidth=own)
+
+
+def test_steps_take_memory_of_the_band_alone():
+    if GPU != "cuda":
+        pytest.skip("measured on CUDA")
+    batch, n, radius = 8, 2000, 50
+    x, y = (walks(batch, n, seed).to(GPU) for seed in (1, 2))
+    options = (None, None, None, None, radius, 0.0, False, "sqeuclidean", True)
+    torch.ops.torchsoftdtw.dtw(x, y, *options)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    torch.ops.torchsoftdtw.dtw(x, y, *options)
+    # Two bits a cell, of a ring that is up to half as wide again; the spans, and what is rounded up.
+    assert torch.cuda.max_memory_allocated() - before < 2 * batch * n * (2 * radius + 1) / 4 + 16 * batch * n

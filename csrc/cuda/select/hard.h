@@ -12,10 +12,11 @@ enum class HardSpecialization : int {
   kEightDims,     //
   kDense,         // any cost
   kMultivariate,  // costs by warps of their own
-  kRing,          // values of one dimension with a band: a ring of lanes (kernels/hard/rings/hard_banded.cu)
+  kRing,          // one dimension with a band: a ring of lanes (kernels/hard/rings/hard_banded.cu)
 };
 
-// A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half.
+// A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half. Two find no path: a
+// lower half's steps are those back from the end, which break ties the other way.
 struct HardRing {
   Ring of_side;
   int sides = 1;
@@ -51,7 +52,7 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
   const auto warps = [&](const Ring& ring) { return ceil_div(call.batch * ring.lanes, kLanes); };
   const auto sides = [&](const Ring& ring) {
-    return call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
+    return !call.keeps && call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
   };
   const auto suits = [&](const Ring& ring) {
     const int64_t bytes = kLanes / ring.lanes * (call.n + call.m + 2 * kLanes) * int64_t{sizeof(float)};
@@ -75,7 +76,7 @@ inline bool pays(const HardRing& ring, const Call& call) {
 
 // call.keeps: a path is wanted.
 inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_ring = true) {
-  if (may_have_ring && !call.is_float64 && !call.keeps && call.has_band && is_of_numbers(call)) {
+  if (may_have_ring && !call.is_float64 && call.has_band && is_of_numbers(call)) {
     const HardRing ring = hard_ring_of(call, device);
     if (pays(ring, call)) return {HardSpecialization::kRing, ring.of_side.rows, ring};
   }

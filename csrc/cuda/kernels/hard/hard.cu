@@ -1,6 +1,4 @@
-// Hard DTW, (9), by blocks of strips (hard_block.cuh), for one pair or many. A path is walked by one warp per pair, a gradient has a
-// thread for every row of x and of y.
-#include <algorithm>
+// Hard DTW, (9), by blocks of strips (hard_block.cuh), for one pair or many. A path is walked by one warp per pair.
 #include <type_traits>
 
 #include "hard.h"
@@ -10,25 +8,6 @@
 
 namespace softdtw {
 namespace {
-
-constexpr int kGradientThreads = 128;
-
-// Blocks of kGradientThreads per pair, along y the pairs.
-template <bool kForX, typename T>
-__global__ void __launch_bounds__(kGradientThreads)
-    hard_series_gradient(const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient) {
-  const int64_t length = kForX ? problem.n : problem.m, blocks = (length + kGradientThreads - 1) / kGradientThreads;
-  const int64_t index = blockIdx.x % blocks * kGradientThreads + threadIdx.x;
-  if (index < length) path_gradient<kForX>(problem, gradient, blockIdx.x / blocks, static_cast<int>(index));
-}
-
-template <typename T>
-__global__ void __launch_bounds__(kGradientThreads)
-    hard_cost_gradient(const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient) {
-  const int64_t rows = problem.batch * problem.n;
-  for (int64_t i = blockIdx.x; i < rows; i += gridDim.x)
-    path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kGradientThreads);
-}
 
 // Calls f with a null pointer of the tile's type (hard_tile.cuh) that the plan asks for. Longer chunks are fewer, and tiles whose
 // costs do not stand in registers have room for them.
@@ -66,7 +45,7 @@ cudaError_t launch_hard(
   const cudaError_t error =
       launch_hard_sweep<Tile, kPath, !kIsOneStrip>(problem, blocks, open_ends, value, memory, stream, width_of_others);
   if constexpr (kPath)
-    if (error == cudaSuccess) return launch_hard_path(problem, value, memory, spans, stream);
+    if (error == cudaSuccess) return launch_hard_path(problem, value, memory, spans, stream, width_of_others);
   return error;
 }
 
@@ -80,7 +59,7 @@ cudaError_t hard_forward(
   int width_of_others = 0;
   if constexpr (std::is_same_v<T, float>)
     if (plan.sweep == HardSpecialization::kRing) {
-      const cudaError_t error = hard_ring_forward(problem, plan.ring, value, stream);
+      const cudaError_t error = hard_ring_forward(problem, plan.ring, value, spans, scratch, stream);
       if (error != cudaSuccess || !call.is_ragged) return error;
       width_of_others = static_cast<int>(plan.ring.of_side.width());
       plan = hard_plan(call, current_device(), false);
@@ -97,22 +76,7 @@ cudaError_t hard_forward(
   });
 }
 
-template <typename T>
-cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& gradient, cudaStream_t stream) {
-  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kGradientThreads - 1) / kGradientThreads); };
-  cudaError_t error = cudaSuccess;
-  const auto run = [&](auto kernel, int64_t blocks) {
-    if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kGradientThreads, 0, stream, problem, gradient);
-  };
-  if (gradient.x.data != nullptr) run(hard_series_gradient<true, T>, blocks(problem.n));
-  if (gradient.y.data != nullptr) run(hard_series_gradient<false, T>, blocks(problem.m));
-  if (gradient.cost.data != nullptr) run(hard_cost_gradient<T>, std::min(problem.batch * problem.n, int64_t{1} << 20));
-  return error;
-}
-
 template cudaError_t hard_forward<float>(const Problem<float>&, bool, float*, Span*, Scratch&, cudaStream_t);
 template cudaError_t hard_forward<double>(const Problem<double>&, bool, double*, Span*, Scratch&, cudaStream_t);
-template cudaError_t hard_backward<float>(const Problem<float>&, const HardGradient<float>&, cudaStream_t);
-template cudaError_t hard_backward<double>(const Problem<double>&, const HardGradient<double>&, cudaStream_t);
 
 }  // namespace softdtw

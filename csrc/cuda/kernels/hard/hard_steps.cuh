@@ -127,12 +127,14 @@ class PathWalk {
 };
 static_assert(kDiagonal == 0 && kUp == 1 && kLeft == 2, "their bits, as leave_row() reads them");
 
+// Pairs whose band has no more than `width_of_others` columns are done.
 template <class S>
 __global__ void __launch_bounds__(kWarp) hard_path_kernel(
     const __grid_constant__ Problem<typename S::Scalar> problem, const typename S::Scalar* value, StepTable<S> table,
-    const int* ends, Span* spans) {
+    const int* ends, Span* spans, int width_of_others) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
+  if (extent.valid() && extent.high - extent.low < width_of_others) return;
   const bool exists = extent.valid() && isfinite(value[pair]);
   const int m = static_cast<int>(problem.m), lane = threadIdx.x;
   spans += pair * problem.n;

@@ -84,9 +84,10 @@ struct HardMemory {
 template <class S>
 cudaError_t launch_hard_path(
     const Problem<typename S::Scalar>& problem, const typename S::Scalar* value, const HardMemory<S>& memory, Span* spans,
-    cudaStream_t stream) {
+    cudaStream_t stream, int width_of_others = 0) {
   return launch_kernel(
-      hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans);
+      hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans,
+      width_of_others);
 }
 
 template <class S>

@@ -1,6 +1,7 @@
-// Values of hard DTW of one dimension with a band, by rings of lanes (hard_ring.cuh), in float32.
+// Hard DTW of one dimension with a band, by rings of lanes (hard_ring.cuh), in float32: values, and paths as spans.
 //
-// A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out.
+// A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out. Where
+// paths are wanted, the lanes of a ring walk back over its steps (ring_steps.cuh) once they have swept, all by the same way.
 #include "hard_banded.h"
 
 #include "cuda/hardware/launch.cuh"
@@ -11,13 +12,45 @@ namespace {
 
 extern __shared__ int4 hard_ring_memory[];
 
-template <int kRows, class CellCost, bool kPenalty, bool kTwoSides>
+// What a call wants beside values.
+struct NoPaths {
+  template <int kRows>
+  using Steps = NoSteps;
+
+  __device__ RowSteps* of(int64_t) const { return nullptr; }
+};
+struct RingPaths {
+  template <int kRows>
+  using Steps = RingSteps<kRows>;
+  RowSteps* table;
+  int64_t rows_of_pair;  // of the table
+  Span* spans;
+
+  __device__ RowSteps* of(int64_t pair) const { return table + pair * rows_of_pair; }
+};
+
+// The spans of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
+template <int kRows>
+__device__ __forceinline__ void write_spans(
+    const Problem<float>& problem, const RingPaths& paths, const RingBand<kRows>& band, int64_t pair, bool has_path) {
+  Span* const spans = paths.spans + pair * problem.n;
+  const int m = static_cast<int>(problem.m);
+  for (int row = (has_path ? band.extent.n : 0) + band.lane; row < problem.n; row += band.lanes) spans[row] = {m, m - 1};
+  if (!has_path) return;
+  RingWalk<kRows>(band, paths.of(pair)).walk([&](int row, int first, int last) {
+    if ((row & (band.lanes - 1)) == band.lane) spans[row] = {first, last};
+  });
+}
+
+template <int kRows, class CellCost, bool kPenalty, bool kTwoSides, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ HardRingLayout layout, float* value) {
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ HardRingLayout layout, float* value,
+    Paths paths) {
   const int number = threadIdx.x / layout.lanes, pairs = layout.pairs();
   const int64_t own = int64_t{blockIdx.x} * pairs + number;
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
-  HardRingSide<kRows, CellCost, kPenalty, kTwoSides> side(problem, layout, min(own, problem.batch - 1), exists, is_lower);
+  HardRingSide<kRows, CellCost, kPenalty, kTwoSides, typename Paths::template Steps<kRows>> side(
+      problem, layout, min(own, problem.batch - 1), exists, is_lower);
   const bool is_first = exists && !is_lower && side.band.lane == 0;
   if (is_first && !side.is_whole_valid()) value[own] = NAN;
   double* const meets = reinterpret_cast<double*>(hard_ring_memory) + number * layout.columns_that_meet();
@@ -29,7 +62,7 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
   double last = 0;
   if (any_fits) {
     side.read_series(layout, series + (is_lower * pairs + number) * layout.floats_of_pair());
-    last = side.sweep(own_meets);
+    last = side.sweep(own_meets, paths.of(own));
   }
   if constexpr (kTwoSides) {
     __syncthreads();
@@ -37,7 +70,13 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     last = side.meeting(meets, meets + pairs * layout.columns_that_meet());
     if (is_first && side.band.fits) value[own] = static_cast<float>(last);
   } else {
-    if (side.holds_last_cell()) value[own] = static_cast<float>(last);
+    const bool holds_value = side.holds_last_cell();
+    if (holds_value) value[own] = static_cast<float>(last);
+    if constexpr (std::is_same_v<Paths, RingPaths>) {
+      const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
+      __syncwarp();  // what lanes have written of steps, others read
+      if (exists && (side.band.fits || !side.is_whole_valid())) write_spans(problem, paths, side.band, own, has_path);
+    }
   }
 }
 
@@ -50,33 +89,40 @@ cudaError_t with_rows(int rows, F&& f) {
 }
 
 template <class CellCost, bool kPenalty>
-cudaError_t launch(const Problem<float>& problem, const HardRing& ring, float* value, cudaStream_t stream) {
+cudaError_t launch(
+    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   const bool has_two_sides = ring.sides == 2;
   const int64_t rows = has_two_sides ? upper_rows(static_cast<int>(problem.n)) : problem.n;
   const HardRingLayout layout(
-      static_cast<int>(rows), static_cast<int>(ring.columns_of_side(call_of(problem, false))), ring);
-  const auto run = [&](auto kernel) {
+      static_cast<int>(rows), static_cast<int>(ring.columns_of_side(call_of(problem, spans != nullptr))), ring);
+  const auto run = [&](auto kernel, const auto& paths) {
     return launch_kernel(
         kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, ring.sides), layout.bytes(), stream, problem, layout,
-        value);
+        value, paths);
   };
   return with_rows(layout.rows, [&](auto rows) {
-    if (has_two_sides) return run(hard_ring_kernel<rows(), CellCost, kPenalty, true>);
-    if constexpr (rows() == kRowsOfFewPairs)
+    if (has_two_sides) return run(hard_ring_kernel<rows(), CellCost, kPenalty, true, NoPaths>, NoPaths());
+    if constexpr (rows() == kRowsOfFewPairs) {
       return cudaErrorInvalidValue;
-    else
-      return run(hard_ring_kernel<rows(), CellCost, kPenalty, false>);
+    } else {
+      if (spans == nullptr) return run(hard_ring_kernel<rows(), CellCost, kPenalty, false, NoPaths>, NoPaths());
+      const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
+      const auto parts = scratch.parts(problem.batch * rows_of_pair * int64_t{sizeof(RowSteps)});
+      const RingPaths paths = {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, spans};
+      return run(hard_ring_kernel<rows(), CellCost, kPenalty, false, RingPaths>, paths);
+    }
   });
 }
 
 }  // namespace
 
 // Only squared differences have a sweep of their own without a penalty.
-cudaError_t hard_ring_forward(const Problem<float>& problem, const HardRing& ring, float* value, cudaStream_t stream) {
+cudaError_t hard_ring_forward(
+    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   const bool has_penalty = call_of(problem, false).has_penalty;
-  if (problem.cost != Cost::kSqEuclidean) return launch<HardAnyCost, true>(problem, ring, value, stream);
-  return has_penalty ? launch<HardSquared, true>(problem, ring, value, stream)
-                     : launch<HardSquared, false>(problem, ring, value, stream);
+  const auto run = [&](auto with) { return with(problem, ring, value, spans, scratch, stream); };
+  if (problem.cost != Cost::kSqEuclidean) return run(launch<HardAnyCost, true>);
+  return has_penalty ? run(launch<HardSquared, true>) : run(launch<HardSquared, false>);
 }
 
 }  // namespace softdtw

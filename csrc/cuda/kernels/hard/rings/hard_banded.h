@@ -3,12 +3,15 @@
 
 #include <cuda_runtime_api.h>
 
-#include "core/problem.h"
+#include "core/hard_path.h"
+#include "cuda/scratch.h"
 #include "cuda/select/hard.h"
 
 namespace softdtw {
 
-// Values of series of one dimension, but for pairs whose band is wider than the ring.
-cudaError_t hard_ring_forward(const Problem<float>& problem, const HardRing& ring, float* value, cudaStream_t stream);
+// Series of one dimension, but for pairs whose band is wider than the ring, of which nothing is written. spans: null where no path is
+// wanted, or where the ring has two sides.
+cudaError_t hard_ring_forward(
+    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
 
 }  // namespace softdtw

@@ -18,6 +18,7 @@
 #include "cuda/costs/tile.cuh"
 #include "cuda/kernels/banded/ring_band.cuh"
 #include "cuda/select/hard.h"
+#include "ring_steps.cuh"
 
 namespace softdtw {
 
@@ -56,8 +57,8 @@ struct HardRingLayout : RingLayout {
 // Rows of a pair's upper side; the lower one has the others. A pair of one row has no lower side.
 __host__ __device__ inline int upper_rows(int n) { return (n + 1) / 2; }
 
-// A lane's entries between two columns.
-template <int kRows, class CellCost, bool kPenalty>
+// A lane's entries between two columns. Steps: what it notes of its cells (ring_steps.cuh).
+template <int kRows, class CellCost, bool kPenalty, class Steps>
 struct HardRingCells {
   using Band = RingBand<kRows>;
   float left[kRows];  // its rows at the column it has just left; infinity outside the band
@@ -65,6 +66,7 @@ struct HardRingCells {
   float penalty;
   double reference;
   CellCost cost;
+  Steps steps;
 
   __device__ __forceinline__ HardRingCells(const Band&, const ColumnsAhead<float, 1>&) : cost(Cost::kSqEuclidean) {}
   __device__ __forceinline__ void start(const Problem<float>& problem, int64_t pair) {
@@ -85,6 +87,7 @@ struct HardRingCells {
       // As in hard_strip.cuh: what comes from the column before is off the chain that runs down the rows.
       const float others = lesser(upper_left, kPenalty ? left[k] + penalty : left[k]);
       const float best = lesser(kPenalty ? up + penalty : up, others);
+      steps.note(k, best, upper_left, up, left[k]);
       const float difference = Band::is_inside(mask, k) ? band.x[k] - columns.now : INFINITY;
       upper_left = left[k];
       left[k] = up = cost.add(difference, best);
@@ -107,7 +110,7 @@ struct HardRingCells {
 };
 
 // A warp's part: of each of its pairs the whole table, or a side of it.
-template <int kRows, class CellCost, bool kPenalty, bool kTwoSides>
+template <int kRows, class CellCost, bool kPenalty, bool kTwoSides, class Steps = NoSteps>
 class HardRingSide {
   using Band = RingBand<kRows>;
   static constexpr int kGroupsBetweenRenewals = (kWarp + Band::kGroup - 1) / Band::kGroup;
@@ -165,10 +168,10 @@ class HardRingSide {
     band.find_series(layout, own);
   }
   // Returns the pair's last entry to the lane that holds it, else 0. Of a side instead: its last row goes to `meets`, by its places
-  // in the band.
-  __device__ __forceinline__ double sweep(double* meets) {
+  // in the band. `steps`: of the pair, where they are noted.
+  __device__ __forceinline__ double sweep(double* meets, RowSteps* steps = nullptr) {
     band.take_rows(band.block(0));
-    RingSweep<Band, HardRingCells<kRows, CellCost, kPenalty>> sweep(band, 0);
+    RingSweep<Band, HardRingCells<kRows, CellCost, kPenalty, Steps>> sweep(band, 0);
     auto& cells = sweep.cells;
     cells.start(problem, pair);
     const int last_row = band.extent.n - 1, end_row = last_row % kRows;
@@ -194,6 +197,7 @@ class HardRingSide {
       } else {
         sweep.template group<false>(i, [](int) {});
       }
+      cells.steps.leave_group(band, i, steps);
     }
     return last;
   }
