@@ -1,4 +1,4 @@
-"""Soft-DTW as the design writes it down: plain float64 loops that share nothing with the package or its kernels."""
+"""Soft-DTW as the design writes it down: plain float64 recursions that share nothing with the package or its kernels."""
 
 import itertools
 import math
@@ -12,34 +12,53 @@ def in_band(i, j, n, m, bandwidth):
     return bandwidth is None or min(0, m - n) - bandwidth <= j - i <= max(0, m - n) + bandwidth
 
 
+def by_diagonals(table):
+    """(n, m) numbers of cells (i, j), counted from 1, at [i + j, i], and inf elsewhere."""
+    n, m = np.shape(table)
+    i, j = np.ogrid[1 : n + 1, 1 : m + 1]
+    found = np.full((n + m + 1, n + 1), math.inf)
+    found[i + j, i] = table
+    return found
+
+
+def inner_cells(n, m, bandwidth):
+    """Diagonal by diagonal: i + j, the rows of its cells that are no border's as a slice, those before, and which are in the band."""
+    for d in range(2, n + m + 1):
+        first, end = max(1, d - m), min(n, d - 1) + 1
+        i = np.arange(first, end)
+        inside = np.ones(end - first, dtype=bool)
+        if bandwidth is not None:
+            inside = (d - 2 * i >= min(0, m - n) - bandwidth) & (d - 2 * i <= max(0, m - n) + bandwidth)
+        yield d, slice(first, end), slice(first - 1, end - 1), inside
+
+
 def value_and_alignment(costs, gamma, bandwidth=None, warp_penalty=0.0):
     """(1) and (4) for one (n, m) cost matrix: the value, and E = d value / d costs from weights that sum to 1."""
     n, m = costs.shape
-    costs = costs.tolist()
-    table = [[math.inf] * (m + 1) for _ in range(n + 1)]
-    shares = [[None] * (m + 1) for _ in range(n + 1)]
-    table[0][0] = 0.0
-    for i in range(1, n + 1):
-        for j in range(1, m + 1):
-            if not in_band(i, j, n, m, bandwidth):
-                continue
-            diag, up, left = table[i - 1][j - 1], table[i - 1][j] + warp_penalty, table[i][j - 1] + warp_penalty
-            least = min(diag, up, left)
-            weights = [math.exp((least - value) / gamma) for value in (diag, up, left)]
-            total = sum(weights)
-            table[i][j] = costs[i - 1][j - 1] + least - gamma * math.log(total)
-            shares[i][j] = [weight / total for weight in weights]
-    alignment = np.zeros((n + 1, m + 1)).tolist()
-    alignment[n][m] = 1.0
-    for i in range(n, 0, -1):
-        for j in range(m, 0, -1):
-            here = alignment[i][j]
-            if here:
-                diag, up, left = shares[i][j]
-                alignment[i - 1][j - 1] += here * diag
-                alignment[i - 1][j] += here * up
-                alignment[i][j - 1] += here * left
-    return table[n][m], np.array(alignment)[1:, 1:]
+    costs = by_diagonals(costs)
+    table, alignment = np.full(costs.shape, math.inf), np.zeros(costs.shape)
+    shares = np.zeros((*costs.shape, 3))
+    table[0, 0] = 0.0
+    cells = list(inner_cells(n, m, bandwidth))
+    with np.errstate(invalid="ignore"):
+        for d, rows, before, inside in cells:
+            steps = np.stack(
+                [table[d - 2, before], table[d - 1, before] + warp_penalty, table[d - 1, rows] + warp_penalty], -1
+            )
+            least = steps.min(-1)
+            weights = np.exp((least[:, None] - steps) / gamma)
+            total = weights[:, 0] + weights[:, 1] + weights[:, 2]
+            table[d, rows] = np.where(inside, costs[d, rows] + least - gamma * np.log(total), math.inf)
+            shares[d, rows] = weights / total[:, None]
+        alignment[n + m, n] = 1.0
+        for d, rows, before, _ in reversed(cells):
+            here = alignment[d, rows, None]
+            diag, up, left = np.where(here != 0, here * shares[d, rows], 0.0).T
+            alignment[d - 2, before] += diag
+            alignment[d - 1, before] += up
+            alignment[d - 1, rows] += left
+    i, j = np.ogrid[1 : n + 1, 1 : m + 1]
+    return float(table[n + m, n]), alignment[i + j, i]
 
 
 def cost_and_slopes(x, y, cost):
@@ -338,40 +357,41 @@ def elastic(diagonal, up, left, gamma=0.0, border="inf", bandwidth=None):
     gamma = 0 takes the minimum: of equal steps the diagonal one before up before left.
     """
     n, m = diagonal.shape
-    table = elastic_borders(up, left, border, bandwidth)
-    shares = [[None] * (m + 1) for _ in range(n + 1)]
-    for i in range(1, n + 1):
-        for j in range(1, m + 1):
-            if not in_band(i, j, n, m, bandwidth):
-                continue
-            steps = [
-                table[i - 1][j - 1] + diagonal[i - 1, j - 1],
-                table[i - 1][j] + up[i - 1, j - 1],
-                table[i][j - 1] + left[i - 1, j - 1],
-            ]
-            least = min(steps)
-            if gamma == 0 or least == math.inf:
-                table[i][j] = least
-                shares[i][j] = [float(k == steps.index(least)) for k in range(3)]
-            else:
-                weights = [math.exp((least - value) / gamma) for value in steps]
-                table[i][j] = least - gamma * math.log(sum(weights))
-                shares[i][j] = [weight / sum(weights) for weight in weights]
-    for i in range(1, n + 1):
-        shares[i][0] = [0.0, 1.0, 0.0]
-    for j in range(1, m + 1):
-        shares[0][j] = [0.0, 0.0, 1.0]
-    mass = np.zeros((n + 2, m + 2))
-    masses = np.zeros((3, n + 1, m + 1))
-    mass[n, m] = 1.0
-    for i in range(n, -1, -1):
-        for j in range(m, -1, -1):
-            if mass[i, j] and i + j > 0:
-                masses[:, i, j] = mass[i, j] * np.array(shares[i][j])
-                for part, (a, b) in zip(masses[:, i, j], ((i - 1, j - 1), (i - 1, j), (i, j - 1)), strict=True):
-                    if part:
-                        mass[a, b] += part
-    return table[n][m], *masses
+    borders = np.array(elastic_borders(up, left, border, bandwidth))
+    costs = np.stack([by_diagonals(own) for own in (diagonal, up, left)], -1)
+    table, mass, shares = np.full(costs.shape[:2], math.inf), np.zeros(costs.shape[:2]), np.zeros(costs.shape)
+    of_rows, of_columns = np.arange(n + 1), np.arange(m + 1)
+    table[of_rows, of_rows], table[of_columns, 0] = borders[:, 0], borders[0]
+    shares[of_rows, of_rows], shares[of_columns, 0] = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    shares[0, 0] = 0.0
+    masses = np.zeros(costs.shape)
+    cells = list(inner_cells(n, m, bandwidth))
+    with np.errstate(invalid="ignore"):
+        for d, rows, before, inside in cells:
+            steps = np.stack([table[d - 2, before], table[d - 1, before], table[d - 1, rows]], -1) + costs[d, rows]
+            least = steps.min(-1)
+            is_first = np.arange(3) == (steps == least[:, None]).argmax(-1)[:, None]
+            value, own = least, is_first.astype(float)
+            if gamma != 0:
+                weights = np.exp((least[:, None] - steps) / gamma)
+                total = weights[:, 0] + weights[:, 1] + weights[:, 2]
+                value = np.where(least == math.inf, least, least - gamma * np.log(total))
+                own = np.where(least[:, None] == math.inf, own, weights / total[:, None])
+            table[d, rows], shares[d, rows] = np.where(inside, value, math.inf), own
+        mass[n + m, n] = 1.0
+        for d in range(n + m, 0, -1):
+            rows = slice(max(0, d - m), min(n, d) + 1)
+            here = mass[d, rows, None]
+            masses[d, rows] = np.where(here != 0, here * shares[d, rows], 0.0)
+            diag, up, left = masses[d, rows].T
+            skip = int(rows.start == 0)  # row 0 has none above it
+            before = slice(rows.start - 1 + skip, rows.stop - 1)
+            if d > 1:
+                mass[d - 2, before] += diag[skip:]
+            mass[d - 1, before] += up[skip:]
+            mass[d - 1, rows] += left
+    i, j = np.ogrid[: n + 1, : m + 1]
+    return float(table[n + m, n]), *np.moveaxis(masses[i + j, i], -1, 0)
 
 
 def elastic_path(diagonal, up, left, border="inf", bandwidth=None):

@@ -20,8 +20,10 @@ struct Reverse {
   // `weights` has the shares of the last step; of what is dead there are none.
   template <typename Quarters, typename Sink>
   SOFTDTW_INLINE void steps(
-      const Pair<T>& pair, const Scratch<T>& scratch, T* weights, int64_t first, int64_t last, Sink& sink) {
-    constexpr int kFirst = Quarters::template first<kVectors>, kLast = Quarters::template last<kVectors>;
+      Quarters quarters, const Pair<T>& pair, const Scratch<T>& scratch, T* weights, int64_t first, int64_t last,
+      Sink& sink) {
+    const auto begin = quarters.template first<kVectors>();
+    const auto end = quarters.template last<kVectors>();
     constexpr bool kTakesNext = Sink::kTakesNext;
     V from_right[kVectors], from_below[kVectors], from_corner[kVectors], by_corner[kVectors];  // copies, as in Sweep::steps
     ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
@@ -32,7 +34,7 @@ struct Reverse {
       const int64_t below = t - (kRows - 1);
       const T incoming = below >= 0 ? scratch.incoming[below] : T(0);
       const T incoming_diagonal = kTakesNext && below >= 0 ? scratch.incoming_diagonal[below] : T(0);
-      ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
+      ascending(begin, end, [&](auto k) SOFTDTW_LAMBDA {
         T* const own = weights + k * kWidth<T>;
         const auto after = [&](const V* flow, T last_of_all) SOFTDTW_LAMBDA {
           const V next = k + 1 < kVectors ? flow[k + 1 < kVectors ? k + 1 : 0] : splat(last_of_all);
@@ -50,13 +52,14 @@ struct Reverse {
         from_corner[k] = masses.diagonal;
         sink.take(k, t, masses, own);
       });
-      if constexpr (kLast < kVectors) {  // what the first column handed to the left of the table and to the row above
-        from_below[kLast] = from_corner[kLast];
-        if (kTakesNext) by_corner[kLast] = from_corner[kLast];
-        from_corner[kLast] = V{};
-        sink.leave_vector(kLast);
+      if (end < kVectors) {  // what the first column handed to the left of the table and to the row above
+        const int k = end < kVectors ? int(end) : 0;
+        from_below[k] = from_corner[k];
+        if (kTakesNext) by_corner[k] = from_corner[k];
+        from_corner[k] = V{};
+        sink.leave_vector(k);
       }
-      sink.leave_step(Constant<kFirst>{}, t);
+      sink.leave_step(begin, t);
       if (t < pair.m) {
         scratch.incoming[t] = from_below[0][0];
         if (kTakesNext) scratch.incoming_diagonal[t] = by_corner[0][0];
@@ -72,7 +75,7 @@ struct Reverse {
   template <typename Sink>
   void runs(const Pair<T>& pair, const Scratch<T>& scratch, int64_t row, int64_t first, int64_t last, Sink& sink) {
     with_runs(pair, row, first, last, [&](auto quarters, int64_t begin, int64_t end) {
-      steps<decltype(quarters)>(pair, scratch, scratch.weights + (end - first) * 3 * kRows, begin, end, sink);
+      steps(quarters, pair, scratch, scratch.weights + (end - first) * 3 * kRows, begin, end, sink);
     });
     sink.finish(first);
   }

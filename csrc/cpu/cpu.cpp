@@ -6,31 +6,36 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/entry.h"
+#include "kernels.h"
 #include "passes.h"
 
 namespace softdtw {
 namespace cpu {
 namespace {
 
+#define SOFTDTW_PARTS_OF(isa, dtype) \
+  {isa::soft_kernels.dtype, isa::hard_kernels.dtype, isa::elastic_kernels.dtype, isa::soft_elastic_kernels.dtype}
+#define SOFTDTW_WHOLE(isa) {SOFTDTW_PARTS_OF(isa, for_float), SOFTDTW_PARTS_OF(isa, for_double)}
+
 // TORCHSOFTDTW_CPU_ISA=plain|avx2|avx512 lowers the choice; it cannot raise it beyond the processor.
-const Isa& choose_isa() {
+Isa choose_isa() {
 #if defined(__x86_64__)
   const char* const variable = std::getenv("TORCHSOFTDTW_CPU_ISA");
   const std::string wanted = variable ? variable : "";
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-  if (wanted == "plain") return kPlain;
-  if (has_avx512 && wanted != "avx2") return kAvx512;
-  if (has_avx2) return kAvx2;
+  if (wanted == "plain") return SOFTDTW_WHOLE(plain);
+  if (has_avx512 && wanted != "avx2") return SOFTDTW_WHOLE(avx512);
+  if (has_avx2) return SOFTDTW_WHOLE(avx2);
 #endif
-  return kPlain;
+  return SOFTDTW_WHOLE(plain);
 }
 
 }  // namespace
 
 const Isa& chosen_isa() {
-  static const Isa& isa = choose_isa();
+  static const Isa isa = choose_isa();
   return isa;
 }
 

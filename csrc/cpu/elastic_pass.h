@@ -7,7 +7,7 @@
 
 #include "core/hard_path.h"
 #include "elastic_pair.h"
-#include "pair.h"
+#include "kernels.h"
 #include "schedule.h"
 
 namespace softdtw {

@@ -43,10 +43,10 @@ struct ColumnSums {
   SOFTDTW_INLINE void leave_vector(int k) { column[k] = V{}; }
 
   // After the last vector of a step. `first`: the first vector that is live; beyond a band the column has no cell above it.
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t step) {
-    to[kFirst * kWidth<T> - step] += column[kFirst][0];
-    if (kFirst > 0) column[kFirst][0] = 0;
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
+    to[first * kWidth<T> - step] += column[first][0];
+    if (first > 0) column[first][0] = 0;
   }
 
   // After the last step of a segment; `step` is the first in time.
@@ -100,8 +100,8 @@ struct SeriesGradient {
   SOFTDTW_INLINE void take(int k, int64_t step, const Masses<V>& masses, T*) { add(k, step, masses.all); }
 
   SOFTDTW_INLINE void leave_vector(int k) { columns.leave_vector(k); }
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
     columns.leave_step(first, step);
   }
   SOFTDTW_INLINE void finish(int64_t step) {
@@ -114,8 +114,8 @@ struct SeriesGradient {
 struct NoSums {
   static constexpr bool kTakesNext = false;
   SOFTDTW_INLINE void leave_vector(int) {}
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst>, int64_t) {}
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First, int64_t) {}
   SOFTDTW_INLINE void finish(int64_t) {}
 };
 
@@ -148,13 +148,13 @@ void add_series_gradient(
     SeriesGradient<Sum, T> gradient;
     gradient.start(pair, scratch, row, d);
     with_runs(pair, row, first, last, [&](auto quarters, int64_t begin, int64_t end) {
-      constexpr int kFirst = decltype(quarters)::template first<kVectors>,
-                    kLast = decltype(quarters)::template last<kVectors>;
+      const auto from = quarters.template first<kVectors>();
+      const auto to = quarters.template last<kVectors>();
       for (int64_t t = end; t >= begin; --t) {
         const T* const now = e + (t - first) * 3 * kRows;
-        ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
-        if constexpr (kLast < kVectors) gradient.leave_vector(kLast);
-        gradient.leave_step(Constant<kFirst>{}, t);
+        ascending(from, to, [&](auto k) SOFTDTW_LAMBDA { gradient.add(k, t, load(now + k * kWidth<T>)); });
+        if (to < kVectors) gradient.leave_vector(to < kVectors ? int(to) : 0);
+        gradient.leave_step(from, t);
       }
     });
     gradient.finish(first);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hard_pack.h"
+#include "kernels.h"
 #include "schedule.h"
 
 namespace softdtw {

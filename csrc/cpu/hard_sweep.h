@@ -27,8 +27,6 @@ inline void hard_costs(const HardPair<T>& pair, int64_t d, int64_t row, int64_t 
   });
 }
 
-using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64
-
 // `count` cells of a diagonal, and more up to a whole register: rows that do not lie on it, whose entries nothing reads.
 // plus_cost(k, low): entries from k on, whose best predecessors have `low`. With steps, their bits are added to the bytes of their
 // rows.

@@ -1,50 +1,70 @@
-// Everything that is compiled once per instruction set. SOFTDTW_VECTOR_BYTES, SOFTDTW_ISA and SOFTDTW_ISA_NAME come from the
-// including file; the unnamed namespace keeps the targets apart.
+// What is compiled once for each instruction set, in a file of its own for each part of it and each set (isa/).
+#pragma once
+
+#include "pair.h"
+
 namespace softdtw {
 namespace cpu {
-namespace {
 
-#include "simd.h"
+// One strip. Forward takes them from the first to the last, backward from the last to the first; a strip may run while the one
+// before it does, which it follows by its state.
+template <typename T>
+struct SoftKernels {
+  void (*forward)(const Pair<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
+  void (*backward)(
+      const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
+};
 
-#include "core/cost_types.h"
+template <typename T>
+struct HardKernels {
+  HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
+  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
+  T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
+  void (*ranges)(const RangesPair<T>& pair);
+};
 
-#include "live.h"
+template <typename T>
+struct ElasticKernels {
+  bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
+};
 
-#include "sweep.h"
+// The same as forward and backward; and what exponentials of `count` gaps are, which m holds before.
+template <typename T>
+struct SoftElasticKernels {
+  void (*soft_elastic)(const SoftElastic<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
+  void (*soft_elastic_backward)(
+      const SoftElastic<T>& pair, const Table<T>& table, const ElasticScratch<T>& scratch, StripState* states,
+      int64_t strip);
+  void (*gap_weights)(double scale, int64_t count, T* m, T* s);
+};
 
-#include "forward.h"
+template <typename T>
+struct Kernels : SoftKernels<T>, HardKernels<T>, ElasticKernels<T>, SoftElasticKernels<T> {};
 
-#include "backward.h"
+template <template <typename> class Part>
+struct BothOf {
+  Part<float> for_float;
+  Part<double> for_double;
+};
+using Isa = BothOf<Kernels>;
 
-#include "box_costs.h"
+const Isa& chosen_isa();
+inline const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
+inline const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
 
-#include "hard_sweep.h"
-
-#include "hard_lanes.h"
-
-#include "ranges_sweep.h"
-
-#include "elastic_costs.h"
-
-#include "elastic_sweep.h"
-
-#include "soft_elastic_costs.h"
-
-#include "soft_elastic_sweep.h"
-
-#include "soft_elastic_gradient.h"
-
-#include "soft_elastic_backward.h"
-
-}  // namespace
-
-extern const Isa SOFTDTW_ISA;
-const Isa SOFTDTW_ISA = {
-    SOFTDTW_ISA_NAME,
-    {forward<float>, backward<float>, hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>,
-     elastic_sweep<float>, soft_elastic<float>, soft_elastic_backward<float>, gap_weights<float>},
-    {forward<double>, backward<double>, hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>,
-     elastic_sweep<double>, soft_elastic<double>, soft_elastic_backward<double>, gap_weights<double>}};
+// Each set's parts, in a namespace of its name.
+#define SOFTDTW_DECLARE_ISA(isa)                                \
+  namespace isa {                                               \
+  extern const BothOf<SoftKernels> soft_kernels;                \
+  extern const BothOf<HardKernels> hard_kernels;                \
+  extern const BothOf<ElasticKernels> elastic_kernels;          \
+  extern const BothOf<SoftElasticKernels> soft_elastic_kernels; \
+  }
+SOFTDTW_DECLARE_ISA(plain)
+#if defined(__x86_64__)
+SOFTDTW_DECLARE_ISA(avx2)
+SOFTDTW_DECLARE_ISA(avx512)
+#endif
 
 }  // namespace cpu
 }  // namespace softdtw

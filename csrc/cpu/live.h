@@ -29,32 +29,62 @@ inline Live live_quarters(const Pair<T>& pair, int64_t row, int64_t step) {
   return {int(begin > 0 ? begin : 0), int(end)};
 }
 
+// Which of a strip's registers they fill: as constants, or as numbers where a strip has so many that they are gone through by
+// loops anyway (ascending() of simd.h).
 template <int Begin, int End>
 struct Quarters {
   template <int Vectors>
-  static constexpr int first = Begin * Vectors / kQuarters;
+  static constexpr Constant<Begin * Vectors / kQuarters> first() {
+    return {};
+  }
   template <int Vectors>
-  static constexpr int last = End * Vectors / kQuarters;
+  static constexpr Constant<End * Vectors / kQuarters> last() {
+    return {};
+  }
 };
 using WholeStrip = Quarters<0, kQuarters>;
+struct SomeQuarters {
+  Live live;
+  template <int Vectors>
+  int first() const {
+    return live.begin * Vectors / kQuarters;
+  }
+  template <int Vectors>
+  int last() const {
+    return live.end * Vectors / kQuarters;
+  }
+};
 
-// Calls f with the Quarters that are live.
-template <typename F>
-SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
+// Calls f with the quarters that are live: with a loop for whole strips and one for all others.
+template <typename T, typename F>
+SOFTDTW_INLINE void with_whole_or_some(const Live& live, const F& f) {
+#if SOFTDTW_VECTOR_BYTES > 16
   if (live.all()) return f(WholeStrip{});
-  const auto with_end = [&](auto begin) {
-    constexpr int kBegin = decltype(begin)::value;
-    if (live.end == 4) return f(Quarters<kBegin, 4>{});
-    if constexpr (kBegin < 3)
-      if (live.end == 3) return f(Quarters<kBegin, 3>{});
-    if constexpr (kBegin < 2)
-      if (live.end == 2) return f(Quarters<kBegin, 2>{});
-    if constexpr (kBegin < 1) return f(Quarters<kBegin, 1>{});
-  };
-  if (live.begin == 0) return with_end(std::integral_constant<int, 0>{});
-  if (live.begin == 1) return with_end(std::integral_constant<int, 1>{});
-  if (live.begin == 2) return with_end(std::integral_constant<int, 2>{});
-  with_end(std::integral_constant<int, 3>{});
+#endif
+  f(SomeQuarters{live});
+}
+
+// The same with a loop for each, where a strip has few registers.
+template <typename T, typename F>
+SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
+  if constexpr (kRows / kWidth<T> > kUnrolled) {
+    with_whole_or_some<T>(live, f);
+  } else {
+    if (live.all()) return f(WholeStrip{});
+    const auto with_end = [&](auto begin) {
+      constexpr int kBegin = decltype(begin)::value;
+      if (live.end == 4) return f(Quarters<kBegin, 4>{});
+      if constexpr (kBegin < 3)
+        if (live.end == 3) return f(Quarters<kBegin, 3>{});
+      if constexpr (kBegin < 2)
+        if (live.end == 2) return f(Quarters<kBegin, 2>{});
+      if constexpr (kBegin < 1) return f(Quarters<kBegin, 1>{});
+    };
+    if (live.begin == 0) return with_end(std::integral_constant<int, 0>{});
+    if (live.begin == 1) return with_end(std::integral_constant<int, 1>{});
+    if (live.begin == 2) return with_end(std::integral_constant<int, 2>{});
+    with_end(std::integral_constant<int, 3>{});
+  }
 }
 
 // Goes through steps last, last - 1, ..., first of a strip in runs of one kind of block: f(quarters, begin, end).
@@ -64,7 +94,7 @@ SOFTDTW_INLINE void with_runs(const Pair<T>& pair, int64_t row, int64_t first, i
     int64_t begin = last / kSteps * kSteps;
     const Live live = live_quarters(pair, row, begin);
     while (begin > first && live.all() && live_quarters(pair, row, begin - kSteps).all()) begin -= kSteps;
-    with_live(live, [&](auto quarters) { f(quarters, begin, last); });
+    with_live<T>(live, [&](auto quarters) { f(quarters, begin, last); });
     last = begin - 1;
   }
 }

@@ -158,40 +158,5 @@ struct Scratch {
   T factor;       // of dcost: the gradient that arrives from above
 };
 
-// One strip. Forward takes them from the first to the last, backward from the last to the first; a strip may run while the one
-// before it does, which it follows by its state.
-template <typename T>
-struct Kernels {
-  void (*forward)(const Pair<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
-  void (*backward)(
-      const Pair<T>& pair, const Table<T>& table, const Scratch<T>& scratch, StripState* states, int64_t strip);
-  HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
-  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
-  T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
-  void (*ranges)(const RangesPair<T>& pair);
-  bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
-  // The same as forward and backward; and what exponentials of `count` gaps are, which m holds before.
-  void (*soft_elastic)(const SoftElastic<T>& pair, const Table<T>& table, StripState* states, int64_t strip);
-  void (*soft_elastic_backward)(
-      const SoftElastic<T>& pair, const Table<T>& table, const ElasticScratch<T>& scratch, StripState* states,
-      int64_t strip);
-  void (*gap_weights)(double scale, int64_t count, T* m, T* s);
-};
-
-struct Isa {
-  const char* name;
-  Kernels<float> for_float;
-  Kernels<double> for_double;
-};
-
-const Isa& chosen_isa();
-inline const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
-inline const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
-
-extern const Isa kPlain;
-#if defined(__x86_64__)
-extern const Isa kAvx2, kAvx512;
-#endif
-
 }  // namespace cpu
 }  // namespace softdtw

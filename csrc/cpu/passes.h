@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels.h"
 #include "pack.h"
 #include "schedule.h"
 

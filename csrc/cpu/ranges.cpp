@@ -3,6 +3,7 @@
 
 #include "binding/ranges_entry.h"
 #include "hard_pack.h"
+#include "kernels.h"
 #include "schedule.h"
 
 namespace softdtw {

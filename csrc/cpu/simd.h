@@ -23,8 +23,11 @@ using Vec = typename Lanes<T>::Vector;
 template <typename T>
 constexpr int kWidth = SOFTDTW_VECTOR_BYTES / sizeof(T);
 
+using Bytes = uint8_t __attribute__((vector_size(kWidth<double>)));  // one for every lane of float64
+
 #define SOFTDTW_INLINE inline __attribute__((always_inline))
 #define SOFTDTW_LAMBDA __attribute__((always_inline))
+#define SOFTDTW_APART __attribute__((noinline))
 
 template <typename T>
 SOFTDTW_INLINE Vec<T> load(const T* from) {
@@ -245,13 +248,14 @@ SOFTDTW_INLINE Vec<double> power_of_minus(Vec<double> r) {
 
 // Calls f with Begin, Begin + 1, ... End - 1, or the other way round, as constants where they are few: arrays indexed by them
 // then live in registers.
+constexpr int kUnrolled = 8;
 template <int Index>
 struct Constant {
   constexpr operator int() const { return Index; }
 };
 template <int Begin, int End, typename F>
 SOFTDTW_INLINE void ascending(const F& f) {
-  if constexpr (End - Begin > 8) {
+  if constexpr (End - Begin > kUnrolled) {
     for (int k = Begin; k < End; ++k) f(k);
   } else if constexpr (Begin < End) {
     f(Constant<Begin>{});
@@ -260,10 +264,27 @@ SOFTDTW_INLINE void ascending(const F& f) {
 }
 template <int Begin, int End, typename F>
 SOFTDTW_INLINE void descending(const F& f) {
-  if constexpr (End - Begin > 8) {
+  if constexpr (End - Begin > kUnrolled) {
     for (int k = End - 1; k >= Begin; --k) f(k);
   } else if constexpr (Begin < End) {
     f(Constant<End - 1>{});
     descending<Begin, End - 1>(f);
   }
+}
+// The same by values, which may be constants.
+template <int Begin, int End, typename F>
+SOFTDTW_INLINE void ascending(Constant<Begin>, Constant<End>, const F& f) {
+  ascending<Begin, End>(f);
+}
+template <int Begin, int End, typename F>
+SOFTDTW_INLINE void descending(Constant<Begin>, Constant<End>, const F& f) {
+  descending<Begin, End>(f);
+}
+template <typename F>
+SOFTDTW_INLINE void ascending(int begin, int end, const F& f) {
+  for (int k = begin; k < end; ++k) f(k);
+}
+template <typename F>
+SOFTDTW_INLINE void descending(int begin, int end, const F& f) {
+  for (int k = end - 1; k >= begin; --k) f(k);
 }

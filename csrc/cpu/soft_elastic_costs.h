@@ -23,17 +23,30 @@ void gap_weights(double scale, int64_t count, T* m, T* s) {
   }
 }
 
-// Distances of a block as with_costs, of one dimension without its copies.
+// Distances of a block in one dimension, without the copies of with_costs.
 template <typename W, class C, typename T, typename Use>
-SOFTDTW_INLINE void with_distances(
-    C type, const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, const Use& use) {
-  if (pair.dim != 1) return with_costs<W>(type, pair, row, rows, step, steps, use);
+SOFTDTW_INLINE void on_line(
+    const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, const Use& use) {
   const T* const x = pair.x + row;
   const T* const y = pair.y + kRows + pair.m - 1 - step;
   for (int64_t k = rows.begin; k < rows.end; k += kWidth<W>) {
     const Vec<W> own = load_as(x + k, W{});
     for (int64_t i = 0; i < steps; ++i) use(i, k, C::finish(C::share(own - load_as(y - i + k, W{}), Vec<W>{})));
   }
+}
+
+// Distances of a block. Compiled once for all measures.
+template <typename W>
+using Distances = W (&)[kSteps][kRows];
+template <typename W, typename T>
+SOFTDTW_APART void store_distances(
+    const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, Distances<W> distances) {
+  with_cost<Costs<VectorMath<W>>>(pair.cost, [&](auto type) {
+    using C = decltype(type);
+    const auto use = [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA { store(distances[i] + k, distance); };
+    if (pair.dim != 1) return with_costs<W>(type, pair, row, rows, step, steps, use);
+    on_line<W, C>(pair, row, rows, step, steps, use);
+  });
 }
 
 // w of the cells from one on whose row less its column is `place`, each a row further down a diagonal.
@@ -78,38 +91,46 @@ class StepFiller {
   }
 
   void operator()() {
-    with_cost<Costs<VectorMath<W>>>(table_.cost, [&](auto type) {
-      const W epsilon = W(pair_.parameter);
-      switch (pair_.measure) {
-        case Measure::kEdr:
-          return fill(type, [=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance < epsilon ? Vec<W>{} : W(1) + (distance - distance);
-          });
-        case Measure::kLcss:
-          return fill(type, [=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-            return distance <= epsilon ? Vec<W>{} : W(2) + (distance - distance);
-          });
-        case Measure::kWeighted:
-          return fill(
-              type, [weights = this->weights(), place = row_ - step_](int64_t i, int64_t k, Vec<W> distance)
-                        SOFTDTW_LAMBDA { return distance * load(weights_at(weights, place - i) + k); });
-        case Measure::kTwed:
-          return pair_.x_times ? twed<true>(type) : twed<false>(type);
-        case Measure::kMsm:
-          return msm(type);
-        default:
-          return fill(type, [](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA { return distance; });
-      }
-    });
+    const W epsilon = W(pair_.parameter);
+    switch (pair_.measure) {
+      case Measure::kEdr:
+        return fill<Cost::kCityblock, Cost::kEuclidean>([=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
+          return distance < epsilon ? Vec<W>{} : W(1) + (distance - distance);
+        });
+      case Measure::kLcss:
+        return fill<Cost::kCityblock, Cost::kEuclidean>([=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
+          return distance <= epsilon ? Vec<W>{} : W(2) + (distance - distance);
+        });
+      case Measure::kWeighted:
+        return fill<Cost::kSqEuclidean, Cost::kSqEuclidean>(
+            [weights = this->weights(), place = row_ - step_](int64_t i, int64_t k, Vec<W> distance)
+                SOFTDTW_LAMBDA { return distance * load(weights_at(weights, place - i) + k); });
+      case Measure::kTwed:
+        return pair_.x_times ? twed<true>() : twed<false>();
+      case Measure::kMsm:
+        return msm();
+      default:
+        return fill<Cost::kCityblock, Cost::kEuclidean>([](int64_t, int64_t, Vec<W> distance)
+                                                            SOFTDTW_LAMBDA { return distance; });
+    }
   }
 
  private:
-  template <class C, class F>
-  SOFTDTW_INLINE void fill(C type, const F& cost_of) {
+  template <Cost kCost>
+  using TypeOf = std::tuple_element_t<static_cast<int>(kCost), Costs<VectorMath<W>>>;
+
+  // Costs that follow from the distance. Of those that a measure has in one dimension and in several, both at once.
+  template <Cost kLine, Cost kMany, class F>
+  SOFTDTW_INLINE void fill(const F& cost_of) {
     const StepCost<W, T> put(table_, block_.diagonal);
-    with_distances<W>(type, table_, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      put(i, k, cost_of(i, k, distance));
-    });
+    const auto use = [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA { put(i, k, cost_of(i, k, distance)); };
+    if (table_.dim == 1 && table_.cost == kLine) return on_line<W, TypeOf<kLine>>(table_, row_, rows_, step_, steps_, use);
+    if (table_.dim > 1 && table_.cost == kMany)
+      return with_costs<W>(TypeOf<kMany>{}, table_, row_, rows_, step_, steps_, use);
+    alignas(64) W distances[kSteps][kRows];
+    store_distances<W>(table_, row_, rows_, step_, steps_, distances);
+    for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>)
+      for (int64_t i = 0; i < steps_; ++i) use(i, k, load(distances[i] + k));
   }
 
   ParityWeights<W> weights() const {
@@ -138,27 +159,27 @@ class StepFiller {
         twice_lanes_ + W(row_ - step_)};
   }
 
-  template <bool kHasTimes, class C>
-  void twed(C type) {
-    if (table_.dim == 1 && row_ > 0) return twed_of_line<kHasTimes>(type);
+  template <bool kHasTimes>
+  SOFTDTW_APART void twed() {
+    using Line = TypeOf<Cost::kCityblock>;
+    if (table_.dim == 1 && table_.cost == Cost::kCityblock && row_ > 0) return twed_of_line<kHasTimes, Line>();
     const Between<kHasTimes> times = between<kHasTimes>();
     alignas(64) W sums[kSteps][kRows];
     // (i - 1, j - 1) is where x and y are read one number earlier.
     Pair<T> before = table_;
     before.x -= 1, before.y += 1;
-    with_distances<W>(type, before, row_, rows_, step_, steps_, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      store(sums[i] + k, distance + times(i, k, 1));
-    });
+    store_distances<W>(before, row_, rows_, step_, steps_, sums);
+    for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>)
+      for (int64_t i = 0; i < steps_; ++i) store(sums[i] + k, load(sums[i] + k) + times(i, k, 1));
     if (row_ == 0)
       for (int64_t i = 0; i < steps_; ++i) sums[i][0] = 0;
-    fill(type, [&](int64_t i, int64_t k, Vec<W> distance) SOFTDTW_LAMBDA {
-      return distance + times(i, k, 0) + load(sums[i] + k);
-    });
+    fill<Cost::kCityblock, Cost::kEuclidean>([&](int64_t i, int64_t k, Vec<W> distance)
+                                                 SOFTDTW_LAMBDA { return distance + times(i, k, 0) + load(sums[i] + k); });
   }
 
   // Of one dimension, where both distances of a cell are at hand: the column before is that of the step before.
   template <bool kHasTimes, class C>
-  void twed_of_line(C) {
+  SOFTDTW_APART void twed_of_line() {
     using Math = VectorMath<W>;
     const StepCost<W, T> put(table_, block_.diagonal);
     const int64_t at_y = kRows + table_.m - 1 - step_, steps = steps_, end = rows_.end;
@@ -190,8 +211,9 @@ class StepFiller {
     }
   }
 
-  template <class C>
-  void msm(C) {
+  // Which has one dimension and one cost.
+  SOFTDTW_APART void msm() {
+    using C = TypeOf<Cost::kCityblock>;
     const StepCost<W, T> diagonal(table_, block_.diagonal), up(table_, block_.up), left(table_, block_.left);
     const T *const x = table_.x + row_, *const y = table_.y + kRows + table_.m - 1 - step_;
     const int64_t steps = steps_, end = rows_.end;

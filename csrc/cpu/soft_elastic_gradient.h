@@ -60,8 +60,8 @@ struct TimesGradient {
     columns.add(k, share);
   }
   SOFTDTW_INLINE void leave_vector(int k) { columns.leave_vector(k); }
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
     columns.leave_step(first, step);
   }
   SOFTDTW_INLINE void finish(int64_t step) {
@@ -87,8 +87,8 @@ struct GapGradient {
     columns.add(k, masses.left);
   }
   SOFTDTW_INLINE void leave_vector(int k) { columns.leave_vector(k); }
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
     columns.leave_step(first, step);
   }
   SOFTDTW_INLINE void finish(int64_t step) {
@@ -143,8 +143,8 @@ struct MsmGradient {
     columns_before.add(k, left.a);
   }
   SOFTDTW_INLINE void leave_vector(int k) { columns.leave_vector(k), columns_before.leave_vector(k); }
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
     columns.leave_step(first, step);
     columns_before.leave_step(first, step);
   }
@@ -185,8 +185,8 @@ struct Together : Parts... {
     (Parts::take(k, step, masses, own), ...);
   }
   SOFTDTW_INLINE void leave_vector(int k) { (Parts::leave_vector(k), ...); }
-  template <int kFirst>
-  SOFTDTW_INLINE void leave_step(Constant<kFirst> first, int64_t step) {
+  template <class First>
+  SOFTDTW_INLINE void leave_step(First first, int64_t step) {
     (Parts::leave_step(first, step), ...);
   }
   SOFTDTW_INLINE void finish(int64_t step) { (Parts::finish(step), ...); }

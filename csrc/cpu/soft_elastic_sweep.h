@@ -2,12 +2,13 @@
 // exponential there.
 
 template <StepKind kKind, bool kWithFloor, bool kWithShares, typename Quarters, typename T>
-void elastic_steps(
-    Sweep<T>& sweep, const SoftElastic<T>& pair, const StepBlock<T>& cost, int64_t row, int64_t step, int64_t count,
-    T* shares) {
+SOFTDTW_APART void elastic_steps(
+    Quarters quarters, Sweep<T>& sweep, const SoftElastic<T>& pair, const StepBlock<T>& cost, int64_t row, int64_t step,
+    int64_t count, T* shares) {
   using V = Vec<T>;
   constexpr int kLanes = kWidth<T>, kVectors = Sweep<T>::kVectors;
-  constexpr int kFirst = Quarters::template first<kVectors>, kLast = Quarters::template last<kVectors>;
+  const auto first = quarters.template first<kVectors>();
+  const auto last = quarters.template last<kVectors>();
   const V infinite = splat<T>(Unreachable<T>::value);
   V now_m[kVectors], now_s[kVectors], before_m[kVectors], before_s[kVectors];
   ascending<0, kVectors>([&](auto k) SOFTDTW_LAMBDA {
@@ -18,7 +19,7 @@ void elastic_steps(
   const int64_t at_y = kRows + pair.table->m - 1 - step;
   for (int64_t i = 0; i < count; ++i) {
     const T *const column_m = pair.left_m + at_y - i, *const column_s = pair.left_s + at_y - i;
-    descending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
+    descending(first, last, [&](auto k) SOFTDTW_LAMBDA {
       const int64_t at = k * kLanes;
       V left_m = now_m[k], left_s = now_s[k], diag_m = before_m[k], diag_s = before_s[k];
       V up_m = Neighbour<T>::from_before(k > 0 ? now_m[k > 0 ? k - 1 : 0] : splat(sweep.top_m[i]), left_m);
@@ -50,7 +51,7 @@ void elastic_steps(
     sweep.bottom_s[i] = now_s[kVectors - 1][kLanes - 1];
     if (kWithShares) shares += 3 * kRows;
   }
-  ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {  // as in Sweep::steps
+  ascending(first, last, [&](auto k) SOFTDTW_LAMBDA {  // as in Sweep::steps
     now_m[k] = minimum(now_m[k], infinite);
     before_m[k] = minimum(before_m[k], infinite);
     normalise<T>(now_m[k], now_s[k]);
@@ -72,11 +73,11 @@ void elastic_block(
   if constexpr (kKind == StepKind::kCell) {
     sweep.template steps<false, kWithShares>(live, cost.diagonal, count, shares);
   } else if (live.all() && (kKind == StepKind::kEach || !cost.has_floor)) {
-    elastic_steps<kKind, false, kWithShares, WholeStrip>(sweep, pair, cost, strip.row, step, count, shares);
+    elastic_steps<kKind, false, kWithShares>(WholeStrip{}, sweep, pair, cost, strip.row, step, count, shares);
   } else {
-    with_live(live, [&](auto quarters) {
+    with_live<T>(live, [&](auto quarters) {
       constexpr bool kWithFloor = kKind == StepKind::kGaps;
-      elastic_steps<kKind, kWithFloor, kWithShares, decltype(quarters)>(sweep, pair, cost, strip.row, step, count, shares);
+      elastic_steps<kKind, kWithFloor, kWithShares>(quarters, sweep, pair, cost, strip.row, step, count, shares);
     });
   }
 }

@@ -39,8 +39,9 @@ struct Sweep {
 
   // `count` steps; the weights of a step are kRows shares of the left neighbours, of the upper ones, of the diagonal ones.
   template <bool WithPenalty, bool WithWeights, typename Quarters>
-  void steps(const CostBlock<T>& cost, int64_t count, T* weights) {
-    constexpr int kFirst = Quarters::template first<kVectors>, kLast = Quarters::template last<kVectors>;
+  void steps(Quarters quarters, const CostBlock<T>& cost, int64_t count, T* weights) {
+    const auto first = quarters.template first<kVectors>();
+    const auto last = quarters.template last<kVectors>();
     const V infinite = splat<T>(Unreachable<T>::value);
     // Copies, because the compiler cannot know that the stores below leave the members alone.
     V now_m[kVectors], now_s[kVectors], before_m[kVectors], before_s[kVectors];
@@ -49,7 +50,7 @@ struct Sweep {
       before_m[k] = above_m[k], before_s[k] = above_s[k];
     });
     for (int64_t i = 0; i < count; ++i) {
-      descending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
+      descending(first, last, [&](auto k) SOFTDTW_LAMBDA {
         constexpr int kLanes = kWidth<T>;
         const V left_m = now_m[k], left_s = now_s[k], diag_m = before_m[k], diag_s = before_s[k];
         const V up_m = Neighbour<T>::from_before(k > 0 ? now_m[k > 0 ? k - 1 : 0] : splat(top_m[i]), left_m);
@@ -82,7 +83,7 @@ struct Sweep {
       if (WithWeights) weights += 3 * kRows;
     }
     // Both diagonals: where nothing is reachable m cannot take up the growth of s.
-    ascending<kFirst, kLast>([&](auto k) SOFTDTW_LAMBDA {
+    ascending(first, last, [&](auto k) SOFTDTW_LAMBDA {
       now_m[k] = minimum(now_m[k], infinite);  // what cannot be reached has grown, by kSteps costs at most
       before_m[k] = minimum(before_m[k], infinite);
       normalise<T>(now_m[k], now_s[k]);
@@ -95,7 +96,7 @@ struct Sweep {
 
   template <bool WithPenalty, bool WithWeights>
   void steps(const Live& live, const CostBlock<T>& cost, int64_t count, T* weights) {
-    with_live(live, [&](auto quarters) { steps<WithPenalty, WithWeights, decltype(quarters)>(cost, count, weights); });
+    with_live<T>(live, [&](auto quarters) { steps<WithPenalty, WithWeights>(quarters, cost, count, weights); });
   }
 
   // After a block: see exactness.h. Unreachable cells are not lost.

@@ -14,8 +14,9 @@ import torch
 from torchsoftdtw import cdist, dtw, nearest, soft_dtw, soft_dtw_alignment, subsequence_matches
 
 torch.set_num_threads(int(sys.argv[1]))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 sent = []
-SOON = 10  # seconds, on a machine that has other things to do; the calls take minutes
+SOON = 30  # seconds, on a machine that has other things to do; the calls take minutes
 
 def send_soon(seconds=0.4):
     def send():
@@ -140,7 +141,7 @@ soft_dtw(noise(4000, 4000), noise(4000, 4000))
 def run(code, threads):
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", PREPARE + code, str(threads)]
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=900)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

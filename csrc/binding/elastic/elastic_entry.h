@@ -77,6 +77,9 @@ struct ElasticEntryPoints {
     const bool may_have_sums = problem.measure <= Measure::kLcss;
     STD_TORCH_CHECK(may_have_sums || !own.sum_border, "sum_border: expected False of ", own.measure);
     STD_TORCH_CHECK(problem.measure != Measure::kMsm || problem.dim == 1, "x: expected one dimension of 'msm'");
+    STD_TORCH_CHECK(
+        problem.measure != Measure::kMsm || problem.cost == Cost::kCityblock, "cost: expected 'cityblock' of 'msm', got '",
+        own.cost, "'");
     set_gamma(problem, own.gamma, own.gammas);
     return problem;
   }

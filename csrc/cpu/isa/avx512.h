@@ -1,7 +1,6 @@
-// The kernels for AVX-512. The target is set after every other header, so that nothing shared is compiled for it.
-#include "pair.h"
+// For AVX-512. The target is set after every other header, so that nothing shared is compiled for it.
+#include "cpu/kernels.h"
 
-#if defined(__x86_64__)
 #include <immintrin.h>
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // of the intrinsics' own headers
@@ -12,10 +11,4 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
 #endif
 #define SOFTDTW_VECTOR_BYTES 64
-#define SOFTDTW_ISA kAvx512
-#define SOFTDTW_ISA_NAME "avx512"
-#include "kernels.h"
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
-#endif
+#define SOFTDTW_ISA avx512

@@ -1,0 +1,28 @@
+// Hard DTW, lower bounds of it, and ranges of a series, for the target that is set. The unnamed namespace keeps targets apart.
+namespace softdtw {
+namespace cpu {
+namespace {
+
+#include "cpu/simd.h"
+
+#include "core/cost_types.h"
+
+#include "cpu/box_costs.h"
+
+#include "cpu/hard_sweep.h"
+
+#include "cpu/hard_lanes.h"
+
+#include "cpu/ranges_sweep.h"
+
+}  // namespace
+
+namespace SOFTDTW_ISA {
+extern const BothOf<HardKernels> hard_kernels;
+const BothOf<HardKernels> hard_kernels = {
+    {hard_sweep<float>, hard_lanes<float>, box_sum<float>, ranges_sweep<float>},
+    {hard_sweep<double>, hard_lanes<double>, box_sum<double>, ranges_sweep<double>}};
+}  // namespace SOFTDTW_ISA
+
+}  // namespace cpu
+}  // namespace softdtw

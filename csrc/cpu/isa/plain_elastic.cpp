@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "elastic_kernels.h"

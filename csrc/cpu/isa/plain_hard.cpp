@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "hard_kernels.h"

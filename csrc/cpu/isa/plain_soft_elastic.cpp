@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "soft_elastic_kernels.h"

@@ -1,0 +1,26 @@
+// Soft-DTW, for the target that is set. The unnamed namespace keeps targets apart.
+namespace softdtw {
+namespace cpu {
+namespace {
+
+#include "cpu/simd.h"
+
+#include "core/cost_types.h"
+
+#include "cpu/live.h"
+
+#include "cpu/sweep.h"
+
+#include "cpu/forward.h"
+
+#include "cpu/backward.h"
+
+}  // namespace
+
+namespace SOFTDTW_ISA {
+extern const BothOf<SoftKernels> soft_kernels;
+const BothOf<SoftKernels> soft_kernels = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
+}  // namespace SOFTDTW_ISA
+
+}  // namespace cpu
+}  // namespace softdtw
