@@ -22,7 +22,7 @@ def by_diagonals(table):
 
 
 def inner_cells(n, m, bandwidth):
-    """Diagonal by diagonal: i + j, the rows of its cells that are no border's as a slice, those before, and which are in the band."""
+    """By diagonals: i + j, the rows of its cells but a border's as a slice, those before, and which are in the band."""
     for d in range(2, n + m + 1):
         first, end = max(1, d - m), min(n, d - 1) + 1
         i = np.arange(first, end)

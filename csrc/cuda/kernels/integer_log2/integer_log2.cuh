@@ -26,7 +26,7 @@
 // costs P then, a cell 2 f more, and the s of up and left need no factor of their own. What is said of costs above holds for cost + p.
 #pragma once
 
-#include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
+#include "cuda/kernels/linear_domain/warp_pair.cuh"
 #include "cuda/numbers/extended_range.cuh"
 
 namespace softdtw {
@@ -34,6 +34,8 @@ namespace softdtw {
 // The range of m. A renewal brings the lane's smallest m to kLog2Floor, or up to twice kMostOfS above it, the most that log2(s) is
 // before one, in size.
 constexpr float kLog2Least = 8388608, kLog2Most = 12058624, kLog2Floor = 10485760, kMostOfS = 90;
+
+constexpr double kLeastOfAStep = 1.0 / 32;  // of a value that is not given up, in exponents of 2
 
 // How a lane's entries wait for backward, one word each: m - log2(s) in 2^-16 of a unit that suits the largest m of the lane. m in
 // [kLog2Floor, kLog2Most), s in [1, 2). An unreachable cell is beyond all others.

@@ -3,12 +3,12 @@
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
 #include "cuda/numbers/pair_status.cuh"
+#include "cuda/strips/columns_ahead.cuh"
 #include "integer_log2.cuh"
 
 namespace softdtw {
 
 constexpr int kLog2ChunksBetweenLooks = 8;
-constexpr double kLeastOfAStep = 1.0 / 32;  // of a value, in exponents of 2
 
 // Returns what has become of the lane's pair.
 template <int kRows, class Options = PlainOptions>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
-#include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
+#include "cuda/numbers/pair_status.cuh"
 #include "vector_log2_group.cuh"
 
 namespace softdtw {
