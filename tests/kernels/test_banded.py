@@ -177,5 +177,5 @@ def test_bands_of_many_short_series_have_rings():
         assert select_kernel(n, batch=5000, bandwidth=radius, specialization=True) == "stencil/banded"
     for n, m, options in ((512, 512, {"bandwidth": 140}), (800, 800, {"bandwidth": 9}), (600, 300, {"bandwidth": 0})):
         assert select_kernel(n, m, batch=5000, specialization=True, **options) == "stencil/extended_range"
-    for options in ({"warp_penalty": 0.1}, {"cost": "euclidean"}, {"dim": 2}, {"dtype": torch.float64}):
+    for options in ({"warp_penalty": 0.1}, {"cost": "euclidean"}, {"dtype": torch.float64}):
         assert select_kernel(96, batch=5000, bandwidth=4, specialization=True, **options) == "stencil/extended_range"

@@ -71,20 +71,20 @@ const ByDims kOfValues = {
 };
 // Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
 const ByDims kOfBands = {
-    {4, {{150, {350}}, {256, {900}}, {kAny, {950}}}},
-    {kFewDims, {{150, {350}}, {kAny, {700}}}},
+    {4, {{kLongestVectors, {kNever}}, {kAny, {950}}}},
+    {kFewDims, {{kLongestVectors, {kNever}}, {kAny, {700}}}},
     {kAny, {{kAny, {kNever}}}},
 };
 const ByDims kOfBandGradients = {
-    {4, {{150, {850}}, {256, {1200}}, {kAny, {1400}}}},
-    {kFewDims, {{150, {1000}}, {kAny, {kNever}}}},
+    {4, {{kLongestVectors, {kNever}}, {kAny, {1400}}}},
+    {kFewDims, {{kAny, {kNever}}}},
     {kAny, {{kAny, {1500}}}},
 };
 const ByDims kOfPenalties = {{4, {{kLongestVectors, {kNever}}, {kAny, {1600}}}}, {kAny, {{kAny, {kNever}}}}};
 const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {4096}}}}, {kAny, {{kAny, {kNever}}}}};
-// From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others. Those
-// have no values with a penalty as fast as without.
-constexpr int64_t kOfVectorPenalties = 300, kOfVectorBands = 1056;
+// From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others, which are
+// slower with a penalty or a band.
+constexpr int64_t kOfVectorOptions = 300;
 const ByDims kOfVectorValues = {
     {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
     {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
@@ -152,8 +152,8 @@ int rows_of_vectors(const Call& call, const Device& device) {
 bool are_many_vectors(const Call& call, const Device& device) {
   if (!are_vectors(call)) return false;
   const int64_t of_plain = find(call.keeps ? kOfVectorGradients : kOfVectorValues, call.dim, call.n).at[0];
-  const int64_t of_options = call.has_band ? kOfVectorBands : kOfVectorPenalties;
-  const int64_t fewest = call.is_plain() ? of_plain : call.has_band ? of_options : std::min(of_plain, of_options);
+  const int64_t of_penalty = std::min(of_plain, kOfVectorOptions);
+  const int64_t fewest = call.has_band ? kOfVectorOptions : call.has_penalty ? of_penalty : of_plain;
   return are_at_least(call.batch, fewest, device);
 }
 
