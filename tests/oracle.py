@@ -22,14 +22,24 @@ def by_diagonals(table):
 
 
 def inner_cells(n, m, bandwidth):
-    """By diagonals: i + j, the rows of its cells but a border's as a slice, those before, and which are in the band."""
+    """Diagonal by diagonal: i + j, the rows of its cells that are no border's as a slice, the rows before, and which cells
+    are outside the band (None without one).
+    """
     for d in range(2, n + m + 1):
         first, end = max(1, d - m), min(n, d - 1) + 1
-        i = np.arange(first, end)
-        inside = np.ones(end - first, dtype=bool)
+        outside = None
         if bandwidth is not None:
-            inside = (d - 2 * i >= min(0, m - n) - bandwidth) & (d - 2 * i <= max(0, m - n) + bandwidth)
-        yield d, slice(first, end), slice(first - 1, end - 1), inside
+            apart = d - 2 * np.arange(first, end)
+            outside = (apart < min(0, m - n) - bandwidth) | (apart > max(0, m - n) + bandwidth)
+        yield d, slice(first, end), slice(first - 1, end - 1), outside
+
+
+def flows_of(here, shares, are_numbers):
+    """What of `here` goes each way. Of 0 nothing, even where a share is no number."""
+    flows = here * shares
+    if not are_numbers:
+        flows[:, here == 0] = 0.0
+    return flows
 
 
 def value_and_alignment(costs, gamma, bandwidth=None, warp_penalty=0.0):
@@ -37,26 +47,29 @@ def value_and_alignment(costs, gamma, bandwidth=None, warp_penalty=0.0):
     n, m = costs.shape
     costs = by_diagonals(costs)
     table, alignment = np.full(costs.shape, math.inf), np.zeros(costs.shape)
-    shares = np.zeros((*costs.shape, 3))
+    shares = np.zeros((n + m + 1, 3, n + 1))  # diagonal, up, left
     table[0, 0] = 0.0
     cells = list(inner_cells(n, m, bandwidth))
     with np.errstate(invalid="ignore"):
-        for d, rows, before, inside in cells:
-            steps = np.stack(
-                [table[d - 2, before], table[d - 1, before] + warp_penalty, table[d - 1, rows] + warp_penalty], -1
-            )
-            least = steps.min(-1)
-            weights = np.exp((least[:, None] - steps) / gamma)
-            total = weights[:, 0] + weights[:, 1] + weights[:, 2]
-            table[d, rows] = np.where(inside, costs[d, rows] + least - gamma * np.log(total), math.inf)
-            shares[d, rows] = weights / total[:, None]
+        for d, rows, before, outside in cells:
+            steps = shares[d, :, rows]
+            steps[0] = table[d - 2, before]
+            steps[1] = table[d - 1, before] + warp_penalty
+            steps[2] = table[d - 1, rows] + warp_penalty
+            least = steps.min(0)
+            weights = np.exp((least - steps) / gamma)
+            total = weights.sum(0)
+            value = costs[d, rows] + least - gamma * np.log(total)
+            if outside is not None:
+                value[outside] = math.inf
+            table[d, rows], shares[d, :, rows] = value, weights / total
+        are_numbers = not np.isnan(shares).any()
         alignment[n + m, n] = 1.0
         for d, rows, before, _ in reversed(cells):
-            here = alignment[d, rows, None]
-            diag, up, left = np.where(here != 0, here * shares[d, rows], 0.0).T
-            alignment[d - 2, before] += diag
-            alignment[d - 1, before] += up
-            alignment[d - 1, rows] += left
+            flows = flows_of(alignment[d, rows], shares[d, :, rows], are_numbers)
+            alignment[d - 2, before] += flows[0]
+            alignment[d - 1, before] += flows[1]
+            alignment[d - 1, rows] += flows[2]
     i, j = np.ogrid[1 : n + 1, 1 : m + 1]
     return float(table[n + m, n]), alignment[i + j, i]
 
@@ -358,40 +371,44 @@ def elastic(diagonal, up, left, gamma=0.0, border="inf", bandwidth=None):
     """
     n, m = diagonal.shape
     borders = np.array(elastic_borders(up, left, border, bandwidth))
-    costs = np.stack([by_diagonals(own) for own in (diagonal, up, left)], -1)
-    table, mass, shares = np.full(costs.shape[:2], math.inf), np.zeros(costs.shape[:2]), np.zeros(costs.shape)
+    costs = np.stack([by_diagonals(own) for own in (diagonal, up, left)], 1)
+    table, mass = np.full((n + m + 1, n + 1), math.inf), np.zeros((n + m + 1, n + 1))
+    shares, masses = np.zeros(costs.shape), np.zeros(costs.shape)
     of_rows, of_columns = np.arange(n + 1), np.arange(m + 1)
     table[of_rows, of_rows], table[of_columns, 0] = borders[:, 0], borders[0]
-    shares[of_rows, of_rows], shares[of_columns, 0] = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-    shares[0, 0] = 0.0
-    masses = np.zeros(costs.shape)
+    shares[of_rows[1:], 1, of_rows[1:]] = shares[of_columns[1:], 2, 0] = 1.0
     cells = list(inner_cells(n, m, bandwidth))
     with np.errstate(invalid="ignore"):
-        for d, rows, before, inside in cells:
-            steps = np.stack([table[d - 2, before], table[d - 1, before], table[d - 1, rows]], -1) + costs[d, rows]
-            least = steps.min(-1)
-            is_first = np.arange(3) == (steps == least[:, None]).argmax(-1)[:, None]
-            value, own = least, is_first.astype(float)
+        for d, rows, before, outside in cells:
+            steps = costs[d, :, rows]
+            steps[0] += table[d - 2, before]
+            steps[1] += table[d - 1, before]
+            steps[2] += table[d - 1, rows]
+            value = least = steps.min(0)
+            is_blocked = np.isposinf(least)
+            if gamma == 0 or is_blocked.any():
+                own = (np.arange(3)[:, None] == (steps == least).argmax(0)).astype(float)
             if gamma != 0:
-                weights = np.exp((least[:, None] - steps) / gamma)
-                total = weights[:, 0] + weights[:, 1] + weights[:, 2]
-                value = np.where(least == math.inf, least, least - gamma * np.log(total))
-                own = np.where(least[:, None] == math.inf, own, weights / total[:, None])
-            table[d, rows], shares[d, rows] = np.where(inside, value, math.inf), own
+                weights = np.exp((least - steps) / gamma)
+                total = weights.sum(0)
+                value = np.where(is_blocked, least, least - gamma * np.log(total))
+                own = np.where(is_blocked, own, weights / total) if is_blocked.any() else weights / total
+            if outside is not None:
+                value[outside] = math.inf
+            table[d, rows], shares[d, :, rows] = value, own
+        are_numbers = not np.isnan(shares).any()
         mass[n + m, n] = 1.0
         for d in range(n + m, 0, -1):
             rows = slice(max(0, d - m), min(n, d) + 1)
-            here = mass[d, rows, None]
-            masses[d, rows] = np.where(here != 0, here * shares[d, rows], 0.0)
-            diag, up, left = masses[d, rows].T
+            flows = masses[d, :, rows] = flows_of(mass[d, rows], shares[d, :, rows], are_numbers)
             skip = int(rows.start == 0)  # row 0 has none above it
             before = slice(rows.start - 1 + skip, rows.stop - 1)
             if d > 1:
-                mass[d - 2, before] += diag[skip:]
-            mass[d - 1, before] += up[skip:]
-            mass[d - 1, rows] += left
+                mass[d - 2, before] += flows[0, skip:]
+            mass[d - 1, before] += flows[1, skip:]
+            mass[d - 1, rows] += flows[2]
     i, j = np.ogrid[: n + 1, : m + 1]
-    return float(table[n + m, n]), *np.moveaxis(masses[i + j, i], -1, 0)
+    return float(table[n + m, n]), *np.moveaxis(masses[i + j, :, i], -1, 0)
 
 
 def elastic_path(diagonal, up, left, border="inf", bandwidth=None):
