@@ -74,8 +74,9 @@ constexpr int kFewestVectorLanes = 8, kTallVectorRows = 12;
 constexpr int64_t kVectorWarps = 1536, kVectorWarpsBack = 1024;
 constexpr int rows_of_group(int64_t dim) { return dim > 4 ? 4 : 8; }
 constexpr bool has_tall_rows(int64_t dim) { return dim < 4; }
-inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {  // width: of a band, or m
-  constexpr int kRowsOfAStep = 2;                                            // that a step costs beside its rows
+// width: columns of a row in the band, or m.
+inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
+  constexpr int kRowsOfAStep = 2;  // that a step costs beside its rows
   const int64_t batch = call.batch;
   const int rows_of_lane = rows_of_group(call.dim),
             tall = has_tall_rows(call.dim) && !call.has_band ? kTallVectorRows : rows_of_lane;
