@@ -100,6 +100,12 @@ inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_
   return {call.dim <= 4 ? HardSpecialization::kFourDims : HardSpecialization::kEightDims, rows, {}};
 }
 
+// Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
+inline bool has_block_of_pair(const Call& call, const Device& device) {
+  constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384;
+  return call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns && call.n <= kMostRows;
+}
+
 // Elastic measures of one dimension in float32: rows of a lane. With a path, whose steps have to fit, up to kElasticTallRows. Taller
 // strips have fewer hand-overs and fewer instructions a column, but there have to be enough of them, and a block has all that a
 // pair has.

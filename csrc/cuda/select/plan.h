@@ -41,7 +41,9 @@ struct Plan {
            is(Specialization::kVectorLog2);
   }
   // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
-  bool needs_zeros() const { return !is(Specialization::kBanded) && !is(Specialization::kBidirectional); }
+  bool needs_zeros() const {
+    return !is(Specialization::kBanded) && !is(Specialization::kBidirectional) && !is(Specialization::kVectorLog2);
+  }
   // From 1 to 255, of all that backward has to know.
   int code() const;
   static std::optional<Plan> from_code(int code);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/select/hard.h"
 #include "hard.h"
 
 namespace softdtw {
@@ -66,13 +67,6 @@ __global__ void __launch_bounds__(kThreads)
     path_gradient_of_cost(problem, gradient, i / problem.n, static_cast<int>(i % problem.n), threadIdx.x, kThreads);
 }
 
-template <typename T>
-bool has_block_of_pair(const Problem<T>& problem) {
-  constexpr int64_t kBlocksOfProcessor = 2, kMostBytes = 16 * 1024;
-  return problem.batch >= kBlocksOfProcessor * current_device().processors &&
-         problem.m * int64_t{sizeof(Span)} <= kMostBytes && problem.n <= kMostBytes;
-}
-
 }  // namespace
 
 template <typename T>
@@ -83,7 +77,7 @@ cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& grad
     if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kThreads, bytes, stream, problem, gradient);
   };
   const bool is_of_series = gradient.x.data != nullptr || gradient.y.data != nullptr;
-  if (is_of_series && has_block_of_pair(problem)) {
+  if (is_of_series && has_block_of_pair(call_of(problem, true), current_device())) {
     const int64_t bytes = problem.m * int64_t{sizeof(Span)};
     if (problem.dim == 1)
       run(hard_pair_gradient<1, T>, problem.batch, bytes);

@@ -68,8 +68,7 @@ __device__ __forceinline__ void vector_backward(
     if (chunk > group.first_chunk()) {
       // As forward counts chunks, in its own strips.
       const int parts = layout.forward_lanes / layout.lanes, later = group.strip % parts * (group.lanes / kSteps);
-      const int row = group.strip / parts * layout.forward_lanes * kRows;
-      const int first = Group::kHasBand ? max(row + group.extent.low - 1, 0) / kSteps : 0;
+      const int first = group.first_chunk_of(group.strip / parts * layout.forward_lanes * kRows);
       const int* const from = layout.snapshot(own, group.strip, chunk + later - first, lane);
 #pragma unroll
       for (int k = 0; k < State::kWords; ++k)

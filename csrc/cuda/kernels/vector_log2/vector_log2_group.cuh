@@ -86,8 +86,9 @@ struct VectorGroup {
   __device__ __forceinline__ bool is_top_lane() const { return lane == 0 && strip == 0; }  // of the table
   __device__ __forceinline__ bool is_last_strip() const { return strip == strips - 1; }
   // Of the strip: with a band from where the row above it is in the band to where its last row leaves it.
-  __device__ __forceinline__ int first_chunk() const {
-    return kHasBand ? max(strip * lanes * kRows + extent.low - 1, 0) / kSteps : 0;
+  __device__ __forceinline__ int first_chunk() const { return first_chunk_of(strip * lanes * kRows); }
+  __device__ __forceinline__ int first_chunk_of(int first_row) const {
+    return kHasBand ? max(first_row + extent.low - 1, 0) / kSteps : 0;
   }
   __device__ __forceinline__ int last_chunk() const {
     if (is_last_strip()) return end_chunk;
