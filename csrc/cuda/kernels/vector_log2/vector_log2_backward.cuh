@@ -10,7 +10,9 @@
 
 namespace softdtw {
 
-constexpr float kNextToNothing = 1.0f / (1ull << 44);  // of E: what flows on of less is left out
+// Of E: what flows on of less is left out. Sums of dy that are then on their way up the lanes are as little: of cells whose E has not
+// left the strip yet.
+constexpr float kNextToNothing = 1.0f / (1ull << 44);
 
 template <int kDims, int kRows>
 struct VectorBackwardMemory : VectorMemory<kDims> {
@@ -162,12 +164,6 @@ __device__ __forceinline__ void vector_backward(
     if (__any_sync(kAllLanes, group.is_active && is_done)) __pipeline_wait_prior(0);
     __syncwarp();
     if (group.is_active && is_done) {
-      // Sums on their way up the lanes go where they would have arrived.
-      const int column = from - lane;
-      if (gradient.y.data != nullptr && lane > 0 && column >= 0 && column < group.extent.m)
-#pragma unroll
-        for (int d = 0; d < kDims; ++d)
-          if (d < problem.dim) dy.at(column, d) -= flow.column.at[d] * scale;
       if (gradient.x.data != nullptr)
 #pragma unroll
         for (int k = 0; k < kRows; ++k) {
