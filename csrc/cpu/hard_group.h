@@ -17,8 +17,8 @@ struct HardGroup {
   Extent extent;
   int64_t dim;
   double penalty;
-  T *x, *y;     // [row][dim][kGroup], all finite
-  double* row;  // [m + 1][kGroup]: a row of the tables, the first column of which is the border
+  T *x, *y;     // [kGroup / lanes][row][dim][lanes] with the lanes of a register, all finite
+  double* row;  // [m + 1][lanes]: a row of the tables, the first column of which is the border
   double value[kGroup];
 };
 

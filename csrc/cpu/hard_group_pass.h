@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 #include "hard_pass.h"
 
@@ -38,7 +40,7 @@ struct GroupPass {
     Parts parts{base};
     group.x = parts.template take<Wide>(problem.n * problem.dim * kGroup);
     group.y = parts.template take<Wide>(problem.m * problem.dim * kGroup);
-    group.row = parts.template take<double>((problem.m + 1) * kGroup);
+    group.row = parts.template take<double>((problem.m + 1) * kernels(Wide{}).lanes);
     return parts.used;
   }
 
@@ -67,31 +69,42 @@ struct GroupPass {
   template <class SeriesOfPairs>
   void pack(
       const SeriesOfPairs& series, int64_t rows, int64_t first, int64_t count, Wide* to, bool (&is_finite)[kGroup]) const {
-    const auto view = [&](int64_t lane) {  // the last one again, where there are no more
-      return View<const T>(series.pair(first + std::min(lane, count - 1)));
-    };
-    bool is_shared = true;
-    for (int64_t lane = 1; lane < kGroup; ++lane) is_shared &= view(lane).data == view(0).data;
-    for (int64_t lane = 0; lane < (is_shared ? 1 : kGroup); ++lane) {
-      const View<const T> from = view(lane);
-      int64_t spoiled = 0;
-      for (int64_t d = 0; d < problem.dim; ++d) {
-        const T* const entry = from.data + d * from.column_stride;
-        Wide* const lanes = to + d * kGroup + lane;
-        const int64_t stride = from.row_stride, step = problem.dim * kGroup;
-        // In loops of their own, which become instructions of many numbers each.
-        if (stride == 1)
-          for (int64_t i = 0; i < rows; ++i) spoiled += entry[i] - entry[i] != T(0);
-        else
-          for (int64_t i = 0; i < rows; ++i) spoiled += entry[i * stride] - entry[i * stride] != T(0);
-        if (is_shared)
-          for (int64_t i = 0; i < rows; ++i)
-            std::fill(lanes + i * step, lanes + i * step + kGroup, Wide(entry[i * stride]));
-        else
-          for (int64_t i = 0; i < rows; ++i) lanes[i * step] = entry[i * stride];
-      }
-      if (spoiled > 0) std::fill(is_finite + lane, is_finite + (is_shared ? kGroup : lane + 1), false);
+    const int64_t lanes = kernels(Wide{}).lanes, dim = problem.dim, numbers = rows * dim;
+    View<const T> views[kGroup];
+    bool is_shared = true, is_contiguous = true, fits[kGroup];
+    std::fill(fits, fits + kGroup, true);
+    for (int64_t lane = 0; lane < kGroup; ++lane) {
+      views[lane] = series.pair(first + std::min(lane, count - 1));  // the last one again, where there are no more
+      is_shared &= views[lane].data == views[0].data;
+      is_contiguous &= views[lane].row_stride == dim && (dim == 1 || views[lane].column_stride == 1);
     }
+    for (int64_t k = 0; k < kGroup; k += lanes) {
+      const bool is_copy = is_shared && k > 0;
+      Wide* const own = to + k * numbers;
+      if (is_copy) {
+        std::copy(to, to + lanes * numbers, own);
+      } else if (is_contiguous) {
+        const T* from[kGroup];
+        for (int64_t lane = 0; lane < lanes; ++lane) from[lane] = views[k + lane].data;
+        interleave(from, numbers, own, fits + k);
+      } else {
+        for (int64_t lane = 0; lane < lanes; ++lane)
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t d = 0; d < dim; ++d) {
+              const T entry = views[k + lane].at(i, d);
+              own[(i * dim + d) * lanes + lane] = entry;
+              if (!std::isfinite(entry)) fits[k + lane] = false;
+            }
+      }
+    }
+    for (int64_t lane = 0; lane < kGroup; ++lane) is_finite[lane] &= fits[is_shared ? 0 : lane];
+  }
+
+  static void interleave(const T* const* series, int64_t count, Wide* to, bool* is_finite) {
+    if constexpr (std::is_same_v<T, Wide>)
+      kernels(Wide{}).interleave(series, count, to, is_finite);
+    else
+      kernels(Wide{}).interleave_floats(series, count, to, is_finite);
   }
 
   static constexpr int64_t kMostBytes = 1 << 20;

@@ -18,7 +18,10 @@ struct SoftKernels {
 template <typename T>
 struct HardKernels {
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
-  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs
+  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs, `lanes` of them at once
+  int64_t lanes;
+  void (*interleave)(const T* const* series, int64_t count, T* to, bool* is_finite);  // `lanes` contiguous series
+  void (*interleave_floats)(const float* const* series, int64_t count, T* to, bool* is_finite);
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
 };
