@@ -19,6 +19,8 @@ COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
 LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
 WATCHED = ["-fsanitize=thread", "-g1"]  # calls what races.cpp has in the place of a library
+WATCHED_ROOMS = ("bidirectional", "linear_domain", "multivariate", "multivariate/costs", "ranges", "stencil", "tiled")
+WATCHED_ROOMS += ("warp_specialised",)
 MACHINE = [HERE / "machine.cpp", HERE / "races.cpp"]
 LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 
@@ -49,38 +51,47 @@ def build_strips(folder):
     return library
 
 
-def build_kernels(folder, watched=False):
-    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors.
+def build_kernels(folder):
+    """A shared library with all that csrc/cuda has, as the ops torchsoftdtw_emulated::* of CPU tensors."""
+    _copy(folder, KERNELS)
+    return _linked(folder, _compiled(folder, _sources(folder)))
 
-    `watched`: one that can watch for races, and is slower even where it does not.
+
+def build_watched(folder, plain):
+    """The same, but that it can watch for races in the kernels that watch.py runs, and is slower even where it does not.
+
+    plain: where build_kernels() has put its objects, which are taken for all others.
     """
     _copy(folder, KERNELS)
-    library, cuda = folder / "kernels.so", folder / "csrc" / "cuda"
+    rooms = [folder / "csrc" / "cuda" / "kernels" / room for room in WATCHED_ROOMS]
+    own = [source for source in _sources(folder) if source.name == "kernels.cpp" or source.parent in rooms]
+    others = [plain / f"{source.name}.o" for source in _sources(folder) if source not in own]
+    # First the own ones: of an inline function that several objects have, the linker takes the first.
+    return _linked(folder, [*_compiled(folder, own, WATCHED), *others])
+
+
+def _sources(folder):
+    cuda = folder / "csrc" / "cuda"
     sources = [HERE / "kernels.cpp", *MACHINE, folder / "csrc" / "ops.cpp", *cuda.rglob("*.cpp"), *cuda.rglob("*.cu")]
-    sources.sort(key=lambda source: -source.stat().st_size)
+    return sorted(sources, key=lambda source: -source.stat().st_size)
+
+
+def _compiled(folder, sources, hooks=()):
+    """Their objects, in `folder`."""
+    options = [*_compiler("-O1"), *hooks, f"-I{folder / 'csrc'}", *LIBTORCH, "-x", "c++"]
 
     def compiled(source):
         target = folder / f"{source.name}.o"
-        hooks = WATCHED if watched and (source.suffix == ".cu" or source.name == "kernels.cpp") else []
-        _run(
-            [
-                *_compiler("-O1"),
-                *hooks,
-                f"-I{folder / 'csrc'}",
-                *LIBTORCH,
-                "-x",
-                "c++",
-                "-c",
-                str(source),
-                "-o",
-                str(target),
-            ]
-        )
-        return str(target)
+        _run([*options, "-c", str(source), "-o", str(target)])
+        return target
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, sources))
-    _run([COMPILER, "-shared", *objects, "-o", str(library), f"-L{TORCH / 'lib'}", "-ltorch_cpu", "-Wl,-z,defs"])
+        return list(pool.map(compiled, sources))
+
+
+def _linked(folder, objects):
+    library = folder / "kernels.so"
+    _run([COMPILER, "-shared", *map(str, objects), "-o", str(library), f"-L{TORCH / 'lib'}", "-ltorch_cpu", "-Wl,-z,defs"])
     return library
 
 

@@ -1,4 +1,6 @@
-"""Runs kernels on an emulated GPU that watches for races (races.h), in a process of its own: `watch.py LIBRARY`."""
+"""Runs kernels of WATCHED_ROOMS (build.py) on an emulated GPU that watches for races (races.h), in a process of its own:
+`watch.py LIBRARY`.
+"""
 
 import sys
 
