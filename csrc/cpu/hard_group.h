@@ -17,8 +17,9 @@ struct HardGroup {
   Extent extent;
   int64_t dim;
   double penalty;
-  T *x, *y;     // [kGroup / lanes][row][dim][lanes] with the lanes of a register, all finite
-  double* row;  // [m + 1][lanes]: a row of the tables, the first column of which is the border
+  T *x, *y;                 // [kGroup / lanes][row][dim][lanes] with the lanes of a register, all finite
+  bool is_one_x, is_one_y;  // the series of all pairs: then only that of the first register is there
+  double* row;              // [m + 1][lanes]: a row of the tables, the first column of which is the border
   double value[kGroup];
 };
 

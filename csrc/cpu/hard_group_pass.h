@@ -54,8 +54,8 @@ struct GroupPass {
     const int64_t count = std::min(kGroup, problem.batch - first);
     bool is_finite[kGroup];
     std::fill(is_finite, is_finite + kGroup, true);
-    pack(problem.x, problem.n, first, count, group.x, is_finite);
-    pack(problem.y, problem.m, first, count, group.y, is_finite);
+    group.is_one_x = pack(problem.x, problem.n, first, count, group.x, is_finite);
+    group.is_one_y = pack(problem.y, problem.m, first, count, group.y, is_finite);
     kernels(Wide{}).hard_group(group);
     for (int64_t lane = 0; lane < count; ++lane) {
       if (is_finite[lane])
@@ -65,39 +65,38 @@ struct GroupPass {
     }
   }
 
-  // A lane for each pair's series; what is not finite stays out of the lanes. Of all pairs of two sets many have one series in common.
+  // A lane for each pair's series; what is not finite stays out of the lanes. Returns whether all are one series, as of all pairs of
+  // two sets many are.
   template <class SeriesOfPairs>
-  void pack(
+  bool pack(
       const SeriesOfPairs& series, int64_t rows, int64_t first, int64_t count, Wide* to, bool (&is_finite)[kGroup]) const {
     const int64_t lanes = kernels(Wide{}).lanes, dim = problem.dim, numbers = rows * dim;
     View<const T> views[kGroup];
-    bool is_shared = true, is_contiguous = true, fits[kGroup];
+    bool is_one = true, is_contiguous = true, fits[kGroup];
     std::fill(fits, fits + kGroup, true);
     for (int64_t lane = 0; lane < kGroup; ++lane) {
       views[lane] = series.pair(first + std::min(lane, count - 1));  // the last one again, where there are no more
-      is_shared &= views[lane].data == views[0].data;
+      is_one &= views[lane].data == views[0].data;
       is_contiguous &= views[lane].row_stride == dim && (dim == 1 || views[lane].column_stride == 1);
     }
-    for (int64_t k = 0; k < kGroup; k += lanes) {
-      const bool is_copy = is_shared && k > 0;
+    for (int64_t k = 0; k < (is_one ? 1 : kGroup); k += lanes) {
       Wide* const own = to + k * numbers;
-      if (is_copy) {
-        std::copy(to, to + lanes * numbers, own);
-      } else if (is_contiguous) {
+      if (is_contiguous) {
         const T* from[kGroup];
         for (int64_t lane = 0; lane < lanes; ++lane) from[lane] = views[k + lane].data;
         interleave(from, numbers, own, fits + k);
-      } else {
-        for (int64_t lane = 0; lane < lanes; ++lane)
-          for (int64_t i = 0; i < rows; ++i)
-            for (int64_t d = 0; d < dim; ++d) {
-              const T entry = views[k + lane].at(i, d);
-              own[(i * dim + d) * lanes + lane] = entry;
-              if (!std::isfinite(entry)) fits[k + lane] = false;
-            }
+        continue;
       }
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t d = 0; d < dim; ++d) {
+            const T entry = views[k + lane].at(i, d);
+            own[(i * dim + d) * lanes + lane] = entry;
+            if (!std::isfinite(entry)) fits[k + lane] = false;
+          }
     }
-    for (int64_t lane = 0; lane < kGroup; ++lane) is_finite[lane] &= fits[is_shared ? 0 : lane];
+    for (int64_t lane = 0; lane < kGroup; ++lane) is_finite[lane] &= fits[is_one ? 0 : lane];
+    return is_one;
   }
 
   static void interleave(const T* const* series, int64_t count, Wide* to, bool* is_finite) {

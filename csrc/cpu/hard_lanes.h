@@ -121,7 +121,8 @@ struct HardLanes {
   // Of the pairs from `pair` on. False: asked to stop.
   bool sweep(HardGroup<T>& group, int64_t pair) const {
     const Extent& extent = group.extent;
-    const T *const x = group.x + pair * extent.n * dim, *const y = group.y + pair * extent.m * dim;
+    const T* const x = group.x + (group.is_one_x ? 0 : pair) * extent.n * dim;
+    const T* const y = group.y + (group.is_one_y ? 0 : pair) * extent.m * dim;
     double* const row = group.row + kLanes;  // column -1 is the border
     const Entries infinite = everywhere(__builtin_inf());
     for (int64_t j = -1; j < extent.m; ++j) store_entries(row + j * kLanes, infinite);

@@ -20,8 +20,10 @@ namespace {
 namespace SOFTDTW_ISA {
 extern const BothOf<HardKernels> hard_kernels;
 const BothOf<HardKernels> hard_kernels = {
-    {hard_sweep<float>, hard_lanes<float>, kWidth<float>, interleave<float, float>, interleave<float, float>, box_sum<float>, ranges_sweep<float>},
-    {hard_sweep<double>, hard_lanes<double>, kWidth<double>, interleave<double, double>, interleave<float, double>, box_sum<double>, ranges_sweep<double>}};
+    {hard_sweep<float>, hard_lanes<float>, kWidth<float>, interleave<float, float>, interleave<float, float>,
+     box_sum<float>, ranges_sweep<float>},
+    {hard_sweep<double>, hard_lanes<double>, kWidth<double>, interleave<double, double>, interleave<float, double>,
+     box_sum<double>, ranges_sweep<double>}};
 }  // namespace SOFTDTW_ISA
 
 }  // namespace cpu
