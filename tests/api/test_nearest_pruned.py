@@ -132,7 +132,7 @@ def test_costs_that_leave_the_range_of_float32(scale):
 
 def test_blocks_of_any_size(monkeypatch):
     x, y = walks(P, 1, 10), walks(Q, 1, 11)
-    for name, number in (("MOST_BOUNDS", 130), ("MOST_BYTES", 13 * N * 4), ("CPU_PAIRS", 7)):
+    for name, number in (("MOST_BOUNDS", 130), ("MOST_BYTES", 13 * N * 4), ("MOST_PAIRS", 7)):
         monkeypatch.setattr(pruning, name, number)
         assert_pruned(x, y, 3, bandwidth=3)
         assert_pruned(x, None, 3, bandwidth=3)

@@ -16,7 +16,7 @@ from .tiles import tile_shape
 
 MOST_PAIRS = 1 << 18  # of a call: they keep a GPU busy for a millisecond or more
 MOST_BYTES = 192 << 20  # of memory that a call takes for its pairs
-CPU_PAIRS = 1 << 12
+CPU_PAIRS = 1 << 14
 FEW_PAIRS = 64  # yet so many that what a call keeps beside its pairs does not count
 
 

@@ -10,7 +10,6 @@ from .._internals import below_autograd
 from .._kernels import ops
 from . import bounds
 from .best import Best
-from .measure import CPU_PAIRS
 from .tiles import tiles
 
 LEAST_TIME = 3e7  # ns that all values take of one thread: below, what a sample takes is no less than what it saves
@@ -18,6 +17,7 @@ FIRST = 8  # pairs of a series, or k, of which the bounds are least: their value
 LEAST_GAIN = 1.1  # times as long as the search is what all values have to take
 MOST_SAMPLED = 16, 2048  # series of either set in a sample
 MOST_BOUNDS = 1 << 22  # at once
+MOST_PAIRS = 1 << 12  # likewise; what they say of others is known behind them
 MOST_BYTES = 256 << 20  # of a block's series
 
 
@@ -102,7 +102,7 @@ class Block:
         """Takes all others that are left, the least bounds first."""
         row, column = self.is_left(best).nonzero(as_tuple=True)
         order = (self.bounds[row, column] / self._limits(best, row, column)).argsort()
-        for some in order.split(CPU_PAIRS):
+        for some in order.split(MOST_PAIRS):
             self._take(best, row[some], column[some])
 
     def is_left(self, best):
