@@ -24,6 +24,30 @@ def test_groups_have_the_values_of_single_pairs(n, m, dim, cost, dtype):
                 assert torch.equal(found[i, j], dtw(x[i : i + 1], y[j : j + 1], **options)[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("one", ["x", "y", "both", "none"])
+def test_series_of_any_strides_and_one_series_of_all_pairs(one, dim, dtype):
+    x, y = normal(40, 21, dim, seed=1, dtype=dtype), normal(40, 18, dim, seed=2, dtype=dtype)
+    if one in ("x", "both"):
+        x = x[:1].expand(40, -1, -1)
+    if one in ("y", "both"):
+        y = y[:1].expand(40, -1, -1)
+    expected = torch.cat([dtw(x[i : i + 1], y[i : i + 1], bandwidth=5) for i in range(40)])
+    apart = torch.empty(40, 21, dim + 2, dtype=dtype)[:, :, :dim].copy_(x)
+    askew = torch.empty(dim, 18, 40, dtype=dtype).permute(2, 1, 0).copy_(y)
+    for own_x, own_y in ((x, y), (apart, y), (x, askew), (apart, askew)):
+        assert torch.equal(dtw(own_x, own_y, bandwidth=5), expected)
+
+
+def test_what_is_not_finite_in_one_series_of_all_pairs_spoils_all():
+    x, y = normal(1, 13, 1, seed=1), normal(40, 13, 1, seed=2)
+    x[0, 5] = math.nan
+    assert cdist(x, y).isnan().all()
+    x[0, 5], y[7, 3] = math.inf, -math.inf
+    assert cdist(x, y)[0, :7].eq(math.inf).all()
+
+
 def test_what_is_not_finite_spoils_its_own_pairs_alone():
     x, y = normal(8, 13, 1, seed=1), normal(9, 13, 1, seed=2)
     expected = cdist(x, y)
