@@ -58,95 +58,26 @@ struct StepCosts {
   T diagonal, up, left;
 };
 
-// The measures' arithmetic, a type each, for host and device. `distance` is what the problem's cost says of two vectors; V is
-// a number.
+#include "elastic_types.h"
 
-// d = distance, u and l of each row and column: edit distance with real penalty, or any gap costs.
-template <typename V>
-struct Edit {
-  static constexpr const char* kName = "edit";
-  SOFTDTW_HD static V match(V distance, V /*epsilon*/) { return distance; }
-};
-
-// Edit distance on real sequences: 0 where vectors are nearer than epsilon (`parameter`), else 1; gaps cost 1. NaN stays NaN,
-// and what is infinite becomes it, so that the pair is spoiled.
-template <typename V>
-struct Edr {
-  static constexpr const char* kName = "edr";
-  SOFTDTW_HD static V match(V distance, V epsilon) { return distance < epsilon ? V(0) : V(1) + (distance - distance); }
-};
-
-// Longest common subsequence as costs: a match, within epsilon, is 0, anything else what two gaps cost, 1 each.
-template <typename V>
-struct Lcss {
-  static constexpr const char* kName = "lcss";
-  SOFTDTW_HD static V match(V distance, V epsilon) { return distance <= epsilon ? V(0) : V(2) + (distance - distance); }
-};
-
-// Time warp edit distance: d = a[i,j] + a[i-1,j-1], a[i,j] = distance + |t_i - s_j|, a = 0 where i or j is 0.
-template <typename V>
-struct Twed {
-  static constexpr const char* kName = "twed";
-  SOFTDTW_HD static V match(V distance, V between_times) {
-    return distance + (between_times < V(0) ? -between_times : between_times);
-  }
-};
-
-// Move-split-merge, one dimension: d = distance, u = c + gap(x_i; x_i-1, y_j), l = c + gap(y_j; y_j-1, x_i), c = `parameter`.
-// gap(v; a, b) is how far v is from the interval between a and b. There is no step up or left into row or column 1 (x_0, y_0).
-template <typename V>
-struct Msm {
-  static constexpr const char* kName = "msm";
-  SOFTDTW_HD static V gap(V v, V a, V b) {
-    const V p = a - v, q = b - v;
-    const V low = p < q ? p : q, high = p < q ? q : p;
-    const V outside = low > -high ? low : -high;
-    return outside > V(0) ? outside : V(0);
-  }
-  // d gap / d v, a, b: v moves away from the nearer end, which moves towards it. Of equal ends the first; at a kink 0.
-  struct Slopes {
-    V v, a, b;
-  };
-  SOFTDTW_HD static Slopes slopes(V v, V a, V b) {
-    const V p = a - v, q = b - v;
-    const bool below = p > V(0) && q > V(0), above = p < V(0) && q < V(0);
-    const V side = below ? V(-1) : above ? V(1) : V(0);
-    const bool is_first = below ? p <= q : p >= q;
-    return {side, is_first ? -side : V(0), is_first ? V(0) : -side};
-  }
-};
-
-// Weighted DTW: every step into (i, j) costs w(i - j) distance, w(k) = 1 / (1 + exp(-g (|k| - max(N, M) / 2))), g = `parameter`,
-// N and M the pair's own lengths.
-template <typename V>
-struct Weighted {
-  static constexpr const char* kName = "weighted";
-  SOFTDTW_HD static double weight(int64_t k, double g, int64_t longest) {
-    return 1 / (1 + std::exp(-g * (double(k < 0 ? -k : k) - double(longest) / 2)));
-  }
-  // dw / dg.
-  SOFTDTW_HD static double slope(int64_t k, double g, int64_t longest) {
-    const double w = weight(k, g, longest);
-    return w * (1 - w) * (double(k < 0 ? -k : k) - double(longest) / 2);
-  }
-};
-
-// In the order of Measure. What is compiled is chosen by with_measure, at the op's edge.
-template <typename V>
-using Measures = std::tuple<Edit<V>, Edr<V>, Lcss<V>, Twed<V>, Msm<V>, Weighted<V>>;
-
-// f(type) with one of Measures, for a measure that is no matrix.
-template <typename V, int kPlace = 0, class F>
-SOFTDTW_HD auto with_measure(Measure measure, F&& f) {
-  using Own = std::tuple_element_t<kPlace, Measures<V>>;
-  if constexpr (kPlace + 1 == std::tuple_size_v<Measures<V>>)
+// f(type) with one of Types, which are Measures, for a measure that is no matrix. What is compiled is chosen at the op's edge.
+template <class Types, int kPlace = 0, class F>
+SOFTDTW_HD auto with_measure_of(Measure measure, F&& f) {
+  using Own = std::tuple_element_t<kPlace, Types>;
+  if constexpr (kPlace + 1 == std::tuple_size_v<Types>)
     return f(Own{});
   else
-    return measure == static_cast<Measure>(kPlace) ? f(Own{}) : with_measure<V, kPlace + 1>(measure, f);
+    return measure == static_cast<Measure>(kPlace) ? f(Own{}) : with_measure_of<Types, kPlace + 1>(measure, f);
+}
+template <typename V, class F>
+SOFTDTW_HD auto with_measure(Measure measure, F&& f) {
+  return with_measure_of<Measures<V>>(measure, f);
 }
 
 template <class Type, template <typename> class Other>
-constexpr bool kIs = std::is_same_v<Type, Other<float>> || std::is_same_v<Type, Other<double>>;
+constexpr bool kIs = false;
+template <typename V, template <typename> class Other>
+constexpr bool kIs<Other<V>, Other> = true;
 
 // One pair, cell by cell: for whoever needs no more than that, and as the definition. Cells are counted from 0.
 template <class Type, class Math, typename T>

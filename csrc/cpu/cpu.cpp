@@ -13,8 +13,9 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#define SOFTDTW_PARTS_OF(isa, dtype) \
-  {isa::soft_kernels.dtype, isa::hard_kernels.dtype, isa::elastic_kernels.dtype, isa::soft_elastic_kernels.dtype}
+#define SOFTDTW_PARTS_OF(isa, dtype)                                                                               \
+  {isa::soft_kernels.dtype, isa::hard_kernels.dtype, isa::elastic_kernels.dtype, isa::elastic_lanes_kernels.dtype, \
+   isa::soft_elastic_kernels.dtype}
 #define SOFTDTW_WHOLE(isa) {SOFTDTW_PARTS_OF(isa, for_float), SOFTDTW_PARTS_OF(isa, for_double)}
 
 // TORCHSOFTDTW_CPU_ISA=plain|avx2|avx512 lowers the choice; it cannot raise it beyond the processor.

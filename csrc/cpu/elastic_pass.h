@@ -175,11 +175,14 @@ class ElasticForward {
         rows_(std::min(problem.n, spans ? kRebuiltRows : kElasticRows)),
         spans_(spans) {}
 
-  void run(const Tensor& like) const {
+  void run(const Tensor& like) const { run_pairs(problem_.batch, bytes(), work_of(problem_), like, *this); }
+
+  // Of memory for a pair.
+  int64_t bytes() const {
     ElasticWork<T> work(problem_, rows_);
     double* edges;
     uint8_t* steps;
-    run_pairs(problem_.batch, carve(nullptr, work, edges, steps), work_of(problem_), like, *this);
+    return carve(nullptr, work, edges, steps);
   }
 
   void operator()(int64_t b, char* memory) const {

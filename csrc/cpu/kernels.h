@@ -31,6 +31,12 @@ struct ElasticKernels {
   bool (*elastic)(const ElasticPair<T>& pair, const ElasticStrip& strip);  // whether it has values
 };
 
+template <typename T>
+struct ElasticLanesKernels {
+  void (*elastic_group)(ElasticGroup<T>& group);  // kGroup whole pairs, so many of them at once:
+  int64_t elastic_lanes;
+};
+
 // The same as forward and backward; and what exponentials of `count` gaps are, which m holds before.
 template <typename T>
 struct SoftElasticKernels {
@@ -42,7 +48,7 @@ struct SoftElasticKernels {
 };
 
 template <typename T>
-struct Kernels : SoftKernels<T>, HardKernels<T>, ElasticKernels<T>, SoftElasticKernels<T> {};
+struct Kernels : SoftKernels<T>, HardKernels<T>, ElasticKernels<T>, ElasticLanesKernels<T>, SoftElasticKernels<T> {};
 
 template <template <typename> class Part>
 struct BothOf {
@@ -56,12 +62,13 @@ inline const Kernels<float>& kernels(float) { return chosen_isa().for_float; }
 inline const Kernels<double>& kernels(double) { return chosen_isa().for_double; }
 
 // Each set's parts, in a namespace of its name.
-#define SOFTDTW_DECLARE_ISA(isa)                                \
-  namespace isa {                                               \
-  extern const BothOf<SoftKernels> soft_kernels;                \
-  extern const BothOf<HardKernels> hard_kernels;                \
-  extern const BothOf<ElasticKernels> elastic_kernels;          \
-  extern const BothOf<SoftElasticKernels> soft_elastic_kernels; \
+#define SOFTDTW_DECLARE_ISA(isa)                                  \
+  namespace isa {                                                 \
+  extern const BothOf<SoftKernels> soft_kernels;                  \
+  extern const BothOf<HardKernels> hard_kernels;                  \
+  extern const BothOf<ElasticKernels> elastic_kernels;            \
+  extern const BothOf<ElasticLanesKernels> elastic_lanes_kernels; \
+  extern const BothOf<SoftElasticKernels> soft_elastic_kernels;   \
   }
 SOFTDTW_DECLARE_ISA(plain)
 #if defined(__x86_64__)

@@ -11,6 +11,7 @@
 
 #include "core/problem.h"
 #include "core/recurrence.h"
+#include "elastic_group.h"
 #include "elastic_pair.h"
 #include "hard_group.h"
 #include "hard_pair.h"

@@ -10,7 +10,7 @@ CHECK = """
 import numpy as np, oracle, torch
 from cases import COSTS, KernelCase, normal, numpy64, run
 from test_elastic_kernels import MEASURES, assert_as_expected, made
-from torchsoftdtw import dtw, dtw_path, elastic_from_costs, erp, lcss, msm, subsequence_matches, twed, wdtw
+from torchsoftdtw import cdist, dtw, dtw_path, elastic_from_costs, erp, lcss, measures, msm, subsequence_matches, twed, wdtw
 options = dict(bandwidth=30, warp_penalty=0.1)
 for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (130, 65, 1)):
@@ -55,6 +55,18 @@ for dtype, bound in ((torch.float32, 1e-5), (torch.float64, 1e-11)):
             assert_as_expected(
                 made(measure, n, m, dim, batch=1, dtype=dtype, bandwidth=bandwidth), "cpu", 0.2, dtype, at="cpu"
             )
+for dtype in (torch.float32, torch.float64):  # groups of pairs
+    for dim in (1, 3):
+        x, y = normal(6, 21, dim, seed=1, dtype=dtype), normal(7, 18, dim, seed=2, dtype=dtype)
+        for bandwidth in (None, 4):
+            for cost in COSTS[:-1]:
+                found = cdist(x, y, cost=cost, bandwidth=bandwidth, warp_penalty=0.1)
+                alone = dtw(x[2:3], y[3:4], cost=cost, bandwidth=bandwidth, warp_penalty=0.1)
+                assert torch.equal(found[2, 3], alone[0]), (cost, dim, dtype, bandwidth)
+            own = measures.TWED(), measures.ERP(), measures.EDR(epsilon=0.5), measures.LCSS(), measures.MSM()
+            for measure in own[: 5 if dim == 1 else 4]:
+                found = cdist(x, y, distance=measure, bandwidth=bandwidth)
+                assert torch.equal(found[2, 3], measure(x[2:3], y[3:4], bandwidth=bandwidth)[0]), (measure, dim, dtype)
 print("checked")
 """
 

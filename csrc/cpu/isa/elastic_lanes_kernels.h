@@ -1,0 +1,25 @@
+// Hard elastic measures of many pairs, for the target that is set. The unnamed namespace keeps targets apart.
+namespace softdtw {
+namespace cpu {
+namespace {
+
+#include "cpu/simd.h"
+
+#include "core/cost_types.h"
+
+#include "core/elastic_types.h"
+
+#include "cpu/lanes_sweep.h"
+
+#include "cpu/elastic_lanes.h"
+
+}  // namespace
+
+namespace SOFTDTW_ISA {
+extern const BothOf<ElasticLanesKernels> elastic_lanes_kernels;
+const BothOf<ElasticLanesKernels> elastic_lanes_kernels = {
+    {elastic_lanes<float>, kWidth<float>}, {elastic_lanes<double>, kWidth<double>}};
+}  // namespace SOFTDTW_ISA
+
+}  // namespace cpu
+}  // namespace softdtw

@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "elastic_lanes_kernels.h"
