@@ -60,7 +60,9 @@ __device__ void soft_backward_strip(
   const Own recurrences(problem, job.pair);
   const ExtendedStage<S> kept(threadIdx.y, lane);
   const T scale = gradient.arriving(job.pair);
-  Tile tile(problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
+  Tile tile = tile_behind<Tile>(
+      ExtendedStage<S>::kBytes, problem, ElasticPlace(problem, extent), job.pair, strip, strip.first_row + lane * S::kRows,
+      recurrences.plain.scale);
   SoftSums<Tile, kAll> sums(problem, gradient, job.pair, lane, columns_of(around, extent), scale);
   ExtendedFlow<S> flow;
   const int above_groups = around.is_first ? 0 : around.above.groups();
@@ -109,7 +111,7 @@ __device__ void soft_backward_strip(
     }
     if (left_out) sums.take_up(column_of(first_chunk + parts - 1));
     left_out = false;
-    tile.fetch(Place<S>(strip, extent, first_chunk, lane));
+    tile.series.fill(strip.first_column + first_chunk * S::kSteps);
     ExtendedState<S> state;
     if (stage > 0) {
       state.load(saved.strips.stage(job.pair, job.strip, stage), lane);
@@ -124,7 +126,6 @@ __device__ void soft_backward_strip(
       const int chunk = first_chunk + part;
       const Place<S> place(strip, extent, chunk, lane);
       tile.use(place);
-      if (part + 1 < parts) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
       ExtendedTop<S> top;
       const int group = chunk + around.above_offset;
       if (group < above_groups && lane == 0) top.read(above_edge, group, true);
@@ -139,7 +140,7 @@ __device__ void soft_backward_strip(
         width.start(state);
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
-      const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band, state);
+      const bool plain = width.plain(recurrences, top, shift, tile.reach(), place.in_band, state);
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
       const bool is_done =
@@ -169,10 +170,7 @@ __device__ void soft_backward_strip(
     for (int part = parts - 1; part >= 0; --part) {
       const int chunk = first_chunk + part;
       const Place<S> place(strip, extent, chunk, lane);
-      if (part + 1 < parts) {
-        tile.fetch(place);
-        tile.use(place);
-      }
+      if (part + 1 < parts) tile.use(place);
       T below[S::kSteps];
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) below[t] = 0;
@@ -185,7 +183,10 @@ __device__ void soft_backward_strip(
       const bool leaves = lane == 0 && !around.is_first && chunk < strip.groups();
       T* const out = flows.group(job.row, strip, chunk);
       const auto shares = [&](int k, int t) { return kept.weights[kept.at(part, k, t)]; };
-      const auto cell = [&](int k, int t, const Steps<T>& masses, T onward) { sums.cell(tile, k, t, masses, onward); };
+      const auto cell = [&](int k, int t, const Steps<T>& masses, T onward) {
+        if (k == S::kRows - 1) sums.enter(tile, t);
+        sums.cell(tile, k, t, masses, onward);
+      };
       const auto above = [&](int t, T onward) { sums.above(tile, t, onward); };
       const auto column = [&](int t, T handed) {
         sums.step(place.column, t);

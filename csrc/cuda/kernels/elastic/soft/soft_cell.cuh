@@ -128,7 +128,7 @@ __device__ __forceinline__ void put_border(
     const Extent& extent, const Place<S>& place, const Recurrences<S>& recurrences, const Tile& tile, SoftBorder<S>& border,
     ExtendedTop<S>& top) {
   if constexpr (kMayHaveBorder<Tile>)
-    border.put(extent, place, recurrences.general.scale, top, [&](int t) { return tile.gaps.of_column(t); });
+    border.put(extent, place, recurrences.general.scale, top, [&](int t) { return tile.gaps.at_column(place.column + t); });
 }
 
 }  // namespace softdtw

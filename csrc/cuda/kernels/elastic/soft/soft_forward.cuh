@@ -27,12 +27,15 @@ __device__ void soft_forward_strip(
   Width<S> width;
   T of_lane_above = 0;
   SoftBorder<S> border;
-  Tile tile(problem, ElasticPlace(problem, extent), job.pair, strip.first_row + lane * S::kRows, recurrences.plain.scale);
-  tile.fetch(Place<S>(strip, extent, 0, lane));
+  Tile tile = tile_behind<Tile>(
+      0, problem, ElasticPlace(problem, extent), job.pair, strip, strip.first_row + lane * S::kRows,
+      recurrences.plain.scale);
+  tile.series.fill(strip.first_column);
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
-    if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
+    const int next_stage = strip.first_column + (chunk / S::kStage + 1) * S::kStage * S::kSteps;
+    if (chunk % S::kStage == 0) tile.series.fetch(next_stage);
     ExtendedTop<S> top;
     const int group = chunk + around.above_offset;
     if (!around.is_first && group < around.above.groups() && lane == 0) {
@@ -51,7 +54,8 @@ __device__ void soft_forward_strip(
       if (keeps && chunk > 0) state.store(saved.strips.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
     const T shift = shift_of<S>(top, state, lane, of_lane_above);
-    const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && chunk != around.end_chunk, state);
+    const bool plain =
+        width.plain(recurrences, top, shift, tile.reach(), place.in_band && chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -90,6 +94,7 @@ __device__ void soft_forward_strip(
     }
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
+    if (chunk % S::kStage == S::kStage - 1) tile.series.put(next_stage);
     __syncwarp();
     if (lane == kWarp - 1) job.publish(progress_of(job.round, chunk + 1));
   }

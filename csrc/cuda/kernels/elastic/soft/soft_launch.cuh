@@ -64,10 +64,12 @@ __global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) 
 }
 
 template <class Tile, bool kAll, class S = typename Tile::S>
-__global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) == 4 && !kAll ? 3 : 2) soft_backward(
-    const __grid_constant__ ElasticTable<typename S::Scalar> problem,
-    const __grid_constant__ ElasticGradient<typename S::Scalar> gradient, const __grid_constant__ SoftSaved<S> saved,
-    const __grid_constant__ Flows<S> flows, SoftNumbers* numbers, const __grid_constant__ Tickets tickets, int64_t groups) {
+__global__ void __launch_bounds__(kWarp* kSoftWarps, sizeof(typename S::Scalar) == 4 && !kAll ? Tile::kBackwardBlocks : 2)
+    soft_backward(
+        const __grid_constant__ ElasticTable<typename S::Scalar> problem,
+        const __grid_constant__ ElasticGradient<typename S::Scalar> gradient, const __grid_constant__ SoftSaved<S> saved,
+        const __grid_constant__ Flows<S> flows, SoftNumbers* numbers, const __grid_constant__ Tickets tickets,
+        int64_t groups) {
   Extent extent{};
   const auto strips_of_pair = [&](int64_t pair) {
     extent = problem.extent(pair);
@@ -108,7 +110,8 @@ cudaError_t launch_soft_forward(
       Tickets::bytes(table.batch, blocks.groups),
       memory != nullptr ? 0 : Edges<S>::bytes_of_rows(table.batch, sizes.groups));
   const Edges<S> edges = memory != nullptr ? saved.strips.edges : Edges<S>::rows(parts[1], sizes.groups);
-  return launch_soft(soft_forward<Tile>, blocks, table.batch, 0, parts[0], stream, table, value, saved, edges);
+  return launch_soft(
+      soft_forward<Tile>, blocks, table.batch, sizeof(typename Tile::Memory), parts[0], stream, table, value, saved, edges);
 }
 
 template <class Tile, bool kAll, typename T>
@@ -124,8 +127,9 @@ cudaError_t launch_soft_backward(
       kAll ? table.batch * sizes.strips * sizeof(SoftNumbers) : 0);
   SoftNumbers* const numbers = kAll ? reinterpret_cast<SoftNumbers*>(parts[2]) : nullptr;
   const cudaError_t error = launch_soft(
-      soft_backward<Tile, kAll>, blocks, table.batch, ExtendedStage<S>::kBytes, parts[0], stream, table, gradient,
-      SoftSaved<S>(const_cast<void*>(memory), table), Flows<S>(parts[1], table.batch, sizes), numbers);
+      soft_backward<Tile, kAll>, blocks, table.batch, ExtendedStage<S>::kBytes + sizeof(typename Tile::Memory), parts[0],
+      stream, table, gradient, SoftSaved<S>(const_cast<void*>(memory), table), Flows<S>(parts[1], table.batch, sizes),
+      numbers);
   return error != cudaSuccess || !kAll ? error : launch_soft_numbers(problem, gradient, numbers, stream);
 }
 

@@ -67,6 +67,7 @@ struct SoftSums {
   T of_border = 0;  // what goes along row 0 of a summed border
   T rows[S::kRows + kAbove] = {}, times[S::kRows + kAbove] = {}, masses[S::kRows] = {};
   T column = 0, column_before = 0, column_mass = 0, column_times = 0;  // of the step; of the next one
+  typename Tile::Column now, before;
   ColumnSteps steps;
 
   __device__ SoftSums(
@@ -98,6 +99,11 @@ struct SoftSums {
     of_y.begin(steps, own_column);
     if constexpr (Tile::kHasGaps) of_y_gaps.begin(steps, own_column);
     if constexpr (kHasTimes) of_y_times.begin(steps, own_column);
+  }
+  // The column of a step.
+  __device__ __forceinline__ void enter(const Tile& tile, int t) {
+    now = tile.series.column(t);
+    if constexpr (Tile::kLooksBack) before = tile.series.column(t - 1);
   }
   // `onward`: the mass of the diagonal step out of the cell, if that is into another row of the lane.
   __device__ __forceinline__ void cell(const Tile& tile, int k, int t, const Steps<T>& step_masses, T onward) {

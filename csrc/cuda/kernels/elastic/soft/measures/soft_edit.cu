@@ -8,46 +8,60 @@ template <class S_>
 struct SoftEdit {
   using S = S_;
   using T = typename S::Scalar;
-  static constexpr int kForwardBlocks = 3;
-  static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = true;
-  SoftSeries<S, 0> series;
+  using Series = SoftSeries<S, GapSource<S>, 0>;
+  using Column = typename Series::Column;
+  using Memory = typename Series::Ring;
+  static constexpr int kForwardBlocks = 3, kBackwardBlocks = 2;
+  static constexpr bool kLooksUp = false, kLooksBack = false, kCountsOnward = false, kHasGaps = true;
+  Series series;
   SoftGaps<S> gaps;
-  T reach = 0;
+  const T scale;
 
-  __device__ SoftEdit(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row, T scale)
-      : series(problem, at, pair, row), gaps(problem, at, pair, row, scale) {}
-  __device__ __forceinline__ void fetch(const Place<S>& place) { series.fetch(place); }
-  __device__ __forceinline__ void use(const Place<S>& place) {
-    series.use();
-    gaps.use(place);
-    reach = greater(series.widest(), gaps.reach);
+  __device__ SoftEdit(
+      Memory& memory, const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, const Strip<S>& strip, int row,
+      T scale_)
+      : series(memory, GapSource<S>(problem, at, pair, scale_), problem, at, pair, row),
+        gaps(problem, series.source, pair, row, scale_),
+        scale(scale_) {
+    series.of_strip = reach_of(series.ranges_of(strip));
+  }
+  __device__ __forceinline__ void use(const Place<S>& place) { series.use(place); }
+  __device__ __forceinline__ T reach_of(const typename Series::Ranges& ranges) const {
+    return greater(series.widest(ranges), gaps.reach(ranges));
+  }
+  __device__ __forceinline__ T reach() const {
+    return series.reach(scale, [&](const auto& ranges) { return reach_of(ranges); });
   }
   template <class R>
   struct Cells {
     using V = decltype(R::scale);
     const SoftEdit& tile;
     const V scale;
+    Column now;
     typename R::Cell left;
 
-    __device__ __forceinline__ void enter(int t) { left = tile.gaps.template split_column<R>(t, scale); }
-    __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int t) {
-      const V distance = DeviceMath<V>::abs(tile.series.template difference<V>(k, t));
+    __device__ __forceinline__ void enter(int t) {
+      now = tile.series.column(t);
+      left = tile.gaps.template split_column<R>(now, tile.series.first + t, scale);
+    }
+    __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int) {
+      const V distance = DeviceMath<V>::abs(tile.series.template difference<V>(k, now));
       return {R::split(distance, scale), tile.gaps.template split_row<R>(k, scale), left};
     }
   };
   template <class R>
   __device__ __forceinline__ Cells<R> cells(const Place<S>&, decltype(R::scale) scale) const {
-    return {*this, scale, {}};
+    return {*this, scale, {}, {}};
   }
 
   template <class Sums>
-  __device__ __forceinline__ void add_slopes(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    sums.add_difference(k, with_sign_of(series.template difference<T>(k, t), masses.diagonal));
+  __device__ __forceinline__ void add_slopes(int k, int, const Steps<T>& masses, T, Sums& sums) const {
+    sums.add_difference(k, with_sign_of(series.template difference<T>(k, sums.now), masses.diagonal));
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    sums.add_cost(masses.diagonal, DeviceMath<double>::abs(series.template difference<double>(k, t)));
-    gaps.add_costs(k, t, masses, sums);
+    sums.add_cost(masses.diagonal, DeviceMath<double>::abs(series.template difference<double>(k, sums.now)));
+    gaps.add_costs(k, series.first + t, masses, sums);
   }
 };
 

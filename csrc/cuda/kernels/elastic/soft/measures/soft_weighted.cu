@@ -9,27 +9,41 @@ struct SoftWeighted {
   using S = S_;
   using T = typename S::Scalar;
   using Type = Weighted<T>;
-  static constexpr int kForwardBlocks = 4;
-  static constexpr bool kLooksUp = false, kCountsOnward = false, kHasGaps = false;
+  using Series = SoftSeries<S, NumberSource<S>, 0>;
+  using Column = typename Series::Column;
+  using Memory = typename Series::Ring;
+  static constexpr int kForwardBlocks = 4, kBackwardBlocks = 3;
+  static constexpr bool kLooksUp = false, kLooksBack = false, kCountsOnward = false, kHasGaps = false;
   static constexpr int kDiagonals = S::kRows + S::kSteps - 1;
-  SoftSeries<S, 0> series;
+  Series series;
   const double parameter;
+  const T scale;
   const int64_t longest;
   int first = 0;  // row less column of the lowest diagonal
-  T weights[kDiagonals], reach = 0;
+  T weights[kDiagonals];
 
-  __device__ SoftWeighted(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row, T)
-      : series(problem, at, pair, row),
+  __device__ SoftWeighted(
+      Memory& memory, const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, const Strip<S>& strip, int row,
+      T scale_)
+      : series(memory, NumberSource<S>(problem, at, pair), problem, at, pair, row),
         parameter(problem.parameter_of(pair)),
-        longest(max(at.last_row, at.last_column) + 1) {}
-  __device__ __forceinline__ void fetch(const Place<S>& place) { series.fetch(place); }
+        scale(scale_),
+        longest(max(at.last_row, at.last_column) + 1) {
+    series.of_strip = reach_of(series.ranges_of(strip));
+  }
   __device__ __forceinline__ void use(const Place<S>& place) {
-    series.use();
+    series.use(place);
     first = place.row - place.column - (S::kSteps - 1);
 #pragma unroll
     for (int i = 0; i < kDiagonals; ++i) weights[i] = weight(first + i);
-    const T widest = series.widest();
-    reach = widest * widest + (weights[0] - weights[0]);
+  }
+  // Weights are less than 1.
+  __device__ __forceinline__ T reach_of(const typename Series::Ranges& ranges) const {
+    const T widest = series.widest(ranges);
+    return widest * widest;
+  }
+  __device__ __forceinline__ T reach() const {
+    return series.reach(scale, [&](const auto& ranges) { return reach_of(ranges); }) + (weights[0] - weights[0]);
   }
   __device__ __forceinline__ T weight_of(int k, int t) const { return pick(weights, k - t + S::kSteps - 1); }
 
@@ -38,26 +52,27 @@ struct SoftWeighted {
     using V = decltype(R::scale);
     const SoftWeighted& tile;
     const V scale;
+    Column now;
 
-    __device__ __forceinline__ void enter(int) {}
+    __device__ __forceinline__ void enter(int t) { now = tile.series.column(t); }
     __device__ __forceinline__ Steps<typename R::Cell> steps(int k, int t) {
-      const V apart = tile.series.template difference<V>(k, t);
+      const V apart = tile.series.template difference<V>(k, now);
       const typename R::Cell cost = R::split(static_cast<V>(tile.weight_of(k, t)) * (apart * apart), scale);
       return {cost, cost, cost};
     }
   };
   template <class R>
   __device__ __forceinline__ Cells<R> cells(const Place<S>&, decltype(R::scale) scale) const {
-    return {*this, scale};
+    return {*this, scale, {}};
   }
 
   template <class Sums>
   __device__ __forceinline__ void add_slopes(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    sums.add_difference(k, all(masses) * (2 * weight_of(k, t) * series.template difference<T>(k, t)));
+    sums.add_difference(k, all(masses) * (2 * weight_of(k, t) * series.template difference<T>(k, sums.now)));
   }
   template <class Sums>
   __device__ __forceinline__ void add_costs(int k, int t, const Steps<T>& masses, T, Sums& sums) const {
-    const double apart = series.template difference<double>(k, t), own = apart * apart;
+    const double apart = series.template difference<double>(k, sums.now), own = apart * apart;
     const T mass = all(masses);
     sums.add_cost(mass, static_cast<double>(weight_of(k, t)) * own);
     sums.parameter += static_cast<double>(mass) * own * Type::slope(first + S::kSteps - 1 + k - t, parameter, longest);

@@ -1,0 +1,189 @@
+// Columns of y as the lanes of a warp meet them, in shared memory: each is read, and its gap cost split, once for all lanes.
+//
+// A source says where they come from: load(column), a column of the table, as it is in memory, and of(loaded), as it is in the ring.
+// Columns beyond a pair's ends repeat the nearest ones.
+#pragma once
+
+#include "cuda/kernels/elastic/strips/elastic_distances.cuh"
+#include "cuda/numbers/extended_range_state.cuh"
+
+namespace softdtw {
+
+// The lowest and the highest of some numbers; NaN if one is NaN.
+template <typename T>
+struct Range {
+  T lowest = INFINITY, highest = -INFINITY;
+
+  __device__ __forceinline__ void add(T number) {
+    lowest = lesser(lowest, number);
+    highest = greater(highest, number);
+  }
+  // Of all lanes.
+  __device__ __forceinline__ void join_lanes() {
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
+      highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
+    }
+  }
+  // What a number of the one and a number of the other are apart at most.
+  __device__ __forceinline__ T apart(const Range& other) const {
+    return greater(highest - other.lowest, other.highest - lowest);
+  }
+};
+
+// Numbers alone.
+template <class S>
+struct NumberSource {
+  using T = typename S::Scalar;
+  struct Column {
+    T y;
+  };
+  using Loaded = Column;
+  struct Ranges {
+    Range<T> y;
+    __device__ __forceinline__ void add(const Loaded& column) { y.add(column.y); }
+    __device__ __forceinline__ void join_lanes() { y.join_lanes(); }
+  };
+  const T* const line;
+  const int64_t stride;
+  const ElasticPlace at;
+
+  __device__ NumberSource(const ElasticTable<T>& problem, const ElasticPlace& at_, int64_t pair)
+      : line(problem.y.pair(pair).data), stride(problem.y.row_stride), at(at_) {}
+  __device__ __forceinline__ Loaded load(int column) const { return {line[at.column(column) * stride]}; }
+  __device__ __forceinline__ Column of(const Loaded& column) const { return column; }
+};
+
+// Numbers with their gap costs, l, split, and with their times if there are any; without they are the columns' places.
+template <class S>
+struct GapSource {
+  using T = typename S::Scalar;
+  struct alignas(16) Column {
+    T y, time;
+    Entry<T> gap;
+  };
+  struct Loaded {
+    T y, time, gap;
+  };
+  struct Ranges {
+    Range<T> y, times, gaps;
+    __device__ __forceinline__ void add(const Loaded& column) {
+      y.add(column.y);
+      times.add(column.time);
+      gaps.add(DeviceMath<T>::abs(column.gap));
+    }
+    __device__ __forceinline__ void join_lanes() {
+      y.join_lanes();
+      times.join_lanes();
+      gaps.join_lanes();
+    }
+  };
+  const NumberSource<S> numbers;
+  const NumbersView<const T> gaps, times;
+  const T scale;
+
+  __device__ GapSource(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, T scale_)
+      : numbers(problem, at, pair),
+        gaps(problem.y_gaps.of(problem.y.of(pair))),
+        times(problem.y_times.data == nullptr ? problem.y_times : problem.y_times.of(problem.y.of(pair))),
+        scale(scale_) {}
+  __device__ __forceinline__ T gap(int column) const { return gaps.at(numbers.at.column(column)); }
+  __device__ __forceinline__ Loaded load(int column) const {
+    const T time = times.data == nullptr ? static_cast<T>(column) : times.at(numbers.at.column(column));
+    return {numbers.load(column).y, time, gap(column)};
+  }
+  __device__ __forceinline__ Column of(const Loaded& column) const {
+    return {column.y, column.time, Recurrences<S>::Plain::split(column.gap, scale)};
+  }
+};
+
+// A warp's columns: those of a stage and the kWarp before it, which lanes are at, and then those of the next stage.
+template <class S, class Source>
+struct SoftRing {
+  using Column = typename Source::Column;
+  static constexpr int kOfStage = S::kStage * S::kSteps, kSlots = 2 * kWarp;
+  static_assert(kWarp + 2 * kOfStage <= kSlots);
+  Column slots[kSlots + S::kSteps];  // the first ones once more at the end: those of a chunk follow on each other
+
+  __device__ __forceinline__ void put(int column, const Column& own) {
+    const int slot = column & (kSlots - 1);
+    slots[slot] = own;
+    if (slot < S::kSteps) slots[slot + kSlots] = own;
+  }
+  __device__ __forceinline__ const Column* at(int column) const { return slots + (column & (kSlots - 1)); }
+};
+
+// Rows of x in a lane, kAbove above its tile among them, and columns of y in the ring.
+template <class S, class Source_, int kAbove>
+struct SoftSeries {
+  using T = typename S::Scalar;
+  using Source = Source_;
+  using Column = typename Source::Column;
+  using Ring = SoftRing<S, Source>;
+  using Ranges = typename Source::Ranges;
+  Ring& ring;
+  const Source source;
+  T x[S::kRows + kAbove];
+  Range<T> of_rows;
+  T of_strip = 0;  // what no cost of the strip exceeds
+  int first = 0;   // the lane's first column in the chunk
+  const Column* columns = nullptr;
+  typename Source::Loaded next;  // of the next stage's columns
+
+  __device__ SoftSeries(
+      Ring& ring_, const Source& source_, const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row)
+      : ring(ring_), source(source_) {
+    load_rows<S, kAbove>(problem.x.pair(pair).data, problem.x.row_stride, at, row, x);
+#pragma unroll
+    for (int k = 0; k < S::kRows + kAbove; ++k) of_rows.add(x[k]);
+  }
+  // Of the columns in which a strip's cells count, and the one before them; by the warp.
+  __device__ __forceinline__ Ranges ranges_of(const Strip<S>& strip) const {
+    Ranges ranges;
+#pragma unroll 4
+    for (int column = strip.first_column - 1 + static_cast<int>(threadIdx.x); column < strip.end_column; column += kWarp)
+      ranges.add(source.load(column));
+    ranges.join_lanes();
+    return ranges;
+  }
+  // What no cost of the chunk exceeds, NaN if one is NaN: of(ranges) of the strip where that is small, or else of the chunk's columns.
+  template <class Of>
+  __device__ __forceinline__ T reach(T scale, Of&& of) const {
+    constexpr T kSmall = 1 << 14;  // exponents of 2
+    if (of_strip * scale < kSmall) return of_strip;
+    Ranges ranges;
+#pragma unroll 1
+    for (int t = -kAbove; t < S::kSteps; ++t) ranges.add(source.load(first + t));
+    return of(ranges);
+  }
+
+  // All that a stage needs whose first lane begins with column `start`; by the warp, before a __syncwarp().
+  __device__ __forceinline__ void fill(int start) {
+    const int lane = threadIdx.x;
+    const typename Source::Loaded before = source.load(start - kWarp + lane);
+    if (lane < Ring::kOfStage) next = source.load(start + lane);
+    ring.put(start - kWarp + lane, source.of(before));
+    put(start);
+  }
+  // The columns of the next stage alone: on their way, and then there.
+  __device__ __forceinline__ void fetch(int start) {
+    if (threadIdx.x < Ring::kOfStage) next = source.load(start + threadIdx.x);
+  }
+  __device__ __forceinline__ void put(int start) {
+    if (threadIdx.x < Ring::kOfStage) ring.put(start + threadIdx.x, source.of(next));
+  }
+  __device__ __forceinline__ void use(const Place<S>& place) {
+    first = place.column;
+    columns = ring.at(first);
+  }
+  // Rows from -kAbove, columns from -1.
+  __device__ __forceinline__ T row(int k) const { return x[k + kAbove]; }
+  __device__ __forceinline__ Column column(int t) const { return t < 0 ? *ring.at(first - 1) : columns[t]; }
+  template <typename V>
+  __device__ __forceinline__ V difference(int k, const Column& column) const {
+    return static_cast<V>(row(k)) - static_cast<V>(column.y);
+  }
+  __device__ __forceinline__ T widest(const Ranges& ranges) const { return of_rows.apart(ranges.y); }
+};
+
+}  // namespace softdtw
