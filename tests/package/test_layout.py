@@ -29,7 +29,7 @@ def test_no_chain_of_headers_is_longer_than_nine():
 def test_rooms_of_the_cuda_code_are_small_and_say_what_they_are():
     for room in ROOMS:
         if CSRC / "cuda" in (room, *room.parents):
-            assert len([path for path in room.iterdir() if path.is_file()]) <= 9, room
+            assert len([path for path in room.iterdir() if path.is_file() and path.name != "NOTES.md"]) <= 9, room
     for room in (CSRC, *(path for path in ROOMS if path.parent == CSRC / "cuda")):
         assert (room / "README.md").exists(), room
 
