@@ -3,8 +3,9 @@
 
 #include "binding/elastic/elastic_entry.h"
 #include "elastic_along.h"
-#include "elastic_group_pass.h"
+#include "elastic_group_pack.h"
 #include "elastic_pass.h"
+#include "group_pass.h"
 #include "soft_elastic_pass.h"
 #include "twed_terms.h"
 
@@ -35,8 +36,8 @@ struct ElasticCpuBackend {
   template <typename T>
   static void forward(const ElasticProblem<T>& problem, const Plan&, T* value, void* saved, const Tensor& like) {
     if (!problem.is_hard()) return run_exactly<SoftElasticForward>(problem, value, static_cast<char*>(saved), like);
-    if (const ElasticGroupPass<T> groups(problem, value); !saved && groups.takes()) return groups.run(like);
-    ElasticForward<T>(problem, value, static_cast<Span*>(saved)).run(like);
+    const ElasticForward<T> alone(problem, value, static_cast<Span*>(saved));
+    if (saved || !GroupPass(ElasticPacking<T>{problem}, alone, value).run(like)) alone.run(like);
   }
 
   template <typename T>

@@ -18,17 +18,12 @@ struct ElasticLanes {
       : group(group_),
         dim(kOneDim ? 1 : group_.dim),
         step(dim * kLanes),
-        x(own(group_.x, group_.extent.n, pair, dim)),
-        y(own(group_.y, group_.extent.m, pair, dim)),
-        x_times(own(group_.x_times, group_.extent.n, pair)),
-        y_times(own(group_.y_times, group_.extent.m, pair)),
-        x_gaps(own(group_.x_gaps, group_.extent.n, pair)),
-        y_gaps(own(group_.y_gaps, group_.extent.m, pair)) {}
-
-  // The lanes' part of what the whole group has of each pair, from row or column 0 on.
-  static const T* own(const T* all, int64_t length, int64_t pair, int64_t dim = 1) {
-    return all ? all + (pair * ElasticGroup<T>::padded(length) + kLanePadding * kLanes) * dim : nullptr;
-  }
+        x(group.x.of(pair)),
+        y(group.y.of(pair)),
+        x_times(group.x_times.of(pair)),
+        y_times(group.y_times.of(pair)),
+        x_gaps(group.x_gaps.of(pair)),
+        y_gaps(group.y_gaps.of(pair)) {}
 
   void enter(double* row) const {
     const Extent& extent = group.extent;
@@ -134,16 +129,6 @@ struct ElasticLanes {
   };
 };
 
-template <class Cells, typename T>
-void elastic_lanes_of(ElasticGroup<T>& group) {
-  for (int64_t pair = 0; pair < kGroup; pair += Cells::kLanes) {
-    const Cells cells(group, pair);
-    if (LanesSweep<T, Cells>(cells, group.extent, group.row)(group.value + pair)) continue;
-    for (double& value : group.value) value = __builtin_nan("");
-    return;
-  }
-}
-
 template <typename T>
 void elastic_lanes(ElasticGroup<T>& group) {
   using Math = VectorMath<T>;
@@ -151,10 +136,10 @@ void elastic_lanes(ElasticGroup<T>& group) {
     using Type = decltype(type);
     // Of numbers the Euclidean distance is the city-block one.
     if (group.dim == 1 && (group.cost == Cost::kCityblock || group.cost == Cost::kEuclidean))
-      return elastic_lanes_of<ElasticLanes<T, Type, Cityblock<Math>>>(group);
+      return sweep_group<ElasticLanes<T, Type, Cityblock<Math>>>(group);
     if constexpr (!kIs<Type, Msm>)
       if (group.dim == 1 && group.cost == Cost::kSqEuclidean)
-        return elastic_lanes_of<ElasticLanes<T, Type, SqEuclidean<Math>>>(group);
-    elastic_lanes_of<ElasticLanes<T, Type, AnyCost>>(group);
+        return sweep_group<ElasticLanes<T, Type, SqEuclidean<Math>>>(group);
+    sweep_group<ElasticLanes<T, Type, AnyCost>>(group);
   });
 }

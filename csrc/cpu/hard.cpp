@@ -2,7 +2,8 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/hard_entry.h"
-#include "hard_group_pass.h"
+#include "group_pass.h"
+#include "hard_group_pack.h"
 #include "hard_pass.h"
 
 namespace softdtw {
@@ -16,12 +17,10 @@ struct HardCpuBackend {
   static void forward(const Problem<T>& problem, bool open_ends, T* value, Span* spans, const Tensor& like) {
     const HardPass<T> alone(problem, open_ends, value, spans);
     const auto run_groups = [&](auto wide) {
-      using Pass = GroupPass<T, decltype(wide)>;
-      const bool takes = !spans && Pass::takes(problem, open_ends);
-      if (takes) Pass{problem, value, alone}.run(like);
-      return takes;
+      return GroupPass(HardPacking<T, decltype(wide)>{problem}, alone, value).run(like);
     };
-    if (!(problem.dim == 1 ? run_groups(double{}) : run_groups(T{}))) alone.run(like);
+    const bool has_values_alone = !spans && !open_ends;
+    if (!has_values_alone || !(problem.dim == 1 ? run_groups(double{}) : run_groups(T{}))) alone.run(like);
   }
 
   template <typename T>

@@ -62,11 +62,14 @@ struct HardPass {
     return parts.used;
   }
 
-  void run(const Tensor& like) const {
+  // Of memory for a pair.
+  int64_t bytes() const {
     HardPair<T> pair;
     HardSeries<T> series;
-    run_pairs(problem.batch, carve(nullptr, pair, series), work_of(problem), like, *this);
+    return carve(nullptr, pair, series);
   }
+
+  void run(const Tensor& like) const { run_pairs(problem.batch, bytes(), work_of(problem), like, *this); }
 
   // The sweep asks for itself whether to stop.
   void operator()(int64_t b, char* memory) const {

@@ -18,10 +18,10 @@ struct SoftKernels {
 template <typename T>
 struct HardKernels {
   HardEnd (*hard)(const HardPair<T>& pair);  // a whole pair
-  void (*hard_group)(HardGroup<T>& group);   // kGroup whole pairs, `lanes` of them at once
-  int64_t lanes;
-  void (*interleave)(const T* const* series, int64_t count, T* to, bool* is_finite);  // `lanes` contiguous series
-  void (*interleave_floats)(const float* const* series, int64_t count, T* to, bool* is_finite);
+  void (*hard_group)(HardGroup<T>& group);   // whole pairs, `lanes` of them at once
+  int64_t lanes;                             // of a register of T
+  void (*interleave)(const T* const* series, int64_t count, T* to, T limit, bool* fits);  // `lanes` contiguous series
+  void (*interleave_floats)(const float* const* series, int64_t count, T* to, T limit, bool* fits);
   T (*box_sum)(const Boxes<T>& boxes, const T* x, int64_t x_stride, int64_t count);
   void (*ranges)(const RangesPair<T>& pair);
 };
@@ -33,8 +33,7 @@ struct ElasticKernels {
 
 template <typename T>
 struct ElasticLanesKernels {
-  void (*elastic_group)(ElasticGroup<T>& group);  // kGroup whole pairs, so many of them at once:
-  int64_t elastic_lanes;
+  void (*elastic_group)(ElasticGroup<T>& group);  // whole pairs
 };
 
 // The same as forward and backward; and what exponentials of `count` gaps are, which m holds before.

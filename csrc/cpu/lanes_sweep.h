@@ -2,6 +2,7 @@
 // column behind the one above, so that none waits for another one. Compiled once per instruction set.
 //
 // Cells say what the steps into a cell cost:
+//   Cells(group, pair)                        of the pairs that a register has from this one on
 //   void enter(double* row) const             the row above the table, from column 0 on
 //   Entries<T> border(i) const                column -1 of row i
 //   kUnrollsEdges                             whether so little that a loop over the ends of rows would take longer
@@ -13,7 +14,7 @@
 // A cell of each of the pairs that are swept together: as many as a register of T has lanes.
 template <typename T>
 struct Entries {
-  static constexpr int kLanes = kWidth<T>, kWide = kLanes / kWidth<double>;
+  static constexpr int kWide = kWidth<T> / kWidth<double>;
   Vec<double> of[kWide];
 
   SOFTDTW_INLINE static Entries everywhere(double a) {
@@ -148,3 +149,14 @@ class LanesSweep {
   const Extent extent_;
   double* const row_;
 };
+
+// Values that were not reached are NaN.
+template <class Cells, template <typename> class AnyGroup, typename T>
+void sweep_group(AnyGroup<T>& group) {
+  for (int64_t pair = 0; pair < kGroup; pair += kWidth<T>) {
+    const Cells cells(group, pair);
+    if (LanesSweep<T, Cells>(cells, group.extent, group.row)(group.value + pair)) continue;
+    for (double& value : group.value) value = __builtin_nan("");
+    return;
+  }
+}

@@ -17,8 +17,7 @@ namespace {
 
 namespace SOFTDTW_ISA {
 extern const BothOf<ElasticLanesKernels> elastic_lanes_kernels;
-const BothOf<ElasticLanesKernels> elastic_lanes_kernels = {
-    {elastic_lanes<float>, kWidth<float>}, {elastic_lanes<double>, kWidth<double>}};
+const BothOf<ElasticLanesKernels> elastic_lanes_kernels = {{elastic_lanes<float>}, {elastic_lanes<double>}};
 }  // namespace SOFTDTW_ISA
 
 }  // namespace cpu

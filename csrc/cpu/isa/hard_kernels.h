@@ -11,6 +11,8 @@ namespace {
 
 #include "cpu/hard_sweep.h"
 
+#include "cpu/interleave.h"
+
 #include "cpu/lanes_sweep.h"
 
 #include "cpu/hard_lanes.h"
