@@ -6,8 +6,8 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/entry.h"
+#include "cpu/soft/passes.h"
 #include "kernels.h"
-#include "passes.h"
 
 namespace softdtw {
 namespace cpu {

@@ -2,12 +2,12 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/elastic/elastic_entry.h"
-#include "elastic_along.h"
-#include "elastic_group_pack.h"
-#include "elastic_pass.h"
-#include "group_pass.h"
-#include "soft_elastic_pass.h"
-#include "twed_terms.h"
+#include "cpu/elastic/elastic_group_pack.h"
+#include "cpu/elastic/elastic_pass.h"
+#include "cpu/elastic/gradients/elastic_along.h"
+#include "cpu/elastic/gradients/twed_terms.h"
+#include "cpu/groups/group_pass.h"
+#include "cpu/soft_elastic/soft_elastic_pass.h"
 
 namespace softdtw {
 namespace cpu {

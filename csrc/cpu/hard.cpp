@@ -2,9 +2,9 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/hard_entry.h"
-#include "group_pass.h"
-#include "hard_group_pack.h"
-#include "hard_pass.h"
+#include "cpu/groups/group_pass.h"
+#include "cpu/hard/hard_group_pack.h"
+#include "cpu/hard/hard_pass.h"
 
 namespace softdtw {
 namespace cpu {

@@ -1,7 +1,7 @@
-// What is compiled once for each instruction set, in a file of its own for each part of it and each set (isa/).
+// What is compiled once for each instruction set, in a file of its own for each part of it and each set (isa).
 #pragma once
 
-#include "pair.h"
+#include "cpu/soft/pair.h"
 
 namespace softdtw {
 namespace cpu {

@@ -9,8 +9,8 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/tangent_entry.h"
-#include "pair.h"
-#include "schedule.h"
+#include "cpu/soft/pair.h"
+#include "cpu/threads/schedule.h"
 
 namespace softdtw {
 namespace cpu {

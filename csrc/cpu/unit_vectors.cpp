@@ -4,7 +4,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include "binding/unit_vectors_entry.h"
-#include "schedule.h"
+#include "cpu/threads/schedule.h"
 
 namespace softdtw {
 namespace cpu {

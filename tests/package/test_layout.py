@@ -26,11 +26,12 @@ def test_no_chain_of_headers_is_longer_than_nine():
     assert len(chain) <= 9, " -> ".join(path.name for path in chain)
 
 
-def test_rooms_of_the_cuda_code_are_small_and_say_what_they_are():
+def test_rooms_of_kernels_are_small_and_say_what_they_are():
+    of_kernels = (CSRC / "cpu", CSRC / "cuda")
     for room in ROOMS:
-        if CSRC / "cuda" in (room, *room.parents):
+        if any(kernels in (room, *room.parents) for kernels in of_kernels):
             assert len([path for path in room.iterdir() if path.is_file() and path.name != "NOTES.md"]) <= 9, room
-    for room in (CSRC, *(path for path in ROOMS if path.parent == CSRC / "cuda")):
+    for room in (CSRC, *(path for path in ROOMS if path.parent in of_kernels)):
         assert (room / "README.md").exists(), room
 
 

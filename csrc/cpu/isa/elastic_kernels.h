@@ -3,13 +3,13 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#include "cpu/simd.h"
+#include "simd.h"
 
 #include "core/cost_types.h"
 
-#include "cpu/elastic_costs.h"
+#include "cpu/elastic/elastic_costs.h"
 
-#include "cpu/elastic_sweep.h"
+#include "cpu/elastic/elastic_sweep.h"
 
 }  // namespace
 

@@ -3,15 +3,15 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#include "cpu/simd.h"
+#include "simd.h"
 
 #include "core/cost_types.h"
 
 #include "core/elastic_types.h"
 
-#include "cpu/lanes_sweep.h"
+#include "cpu/groups/lanes_sweep.h"
 
-#include "cpu/elastic_lanes.h"
+#include "cpu/elastic/elastic_lanes.h"
 
 }  // namespace
 

@@ -3,21 +3,21 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#include "cpu/simd.h"
+#include "simd.h"
 
 #include "core/cost_types.h"
 
-#include "cpu/box_costs.h"
+#include "cpu/search/box_costs.h"
 
-#include "cpu/hard_sweep.h"
+#include "cpu/hard/hard_sweep.h"
 
-#include "cpu/interleave.h"
+#include "cpu/groups/interleave.h"
 
-#include "cpu/lanes_sweep.h"
+#include "cpu/groups/lanes_sweep.h"
 
-#include "cpu/hard_lanes.h"
+#include "cpu/hard/hard_lanes.h"
 
-#include "cpu/ranges_sweep.h"
+#include "cpu/search/ranges_sweep.h"
 
 }  // namespace
 

@@ -3,23 +3,23 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#include "cpu/simd.h"
+#include "simd.h"
 
 #include "core/cost_types.h"
 
-#include "cpu/live.h"
+#include "cpu/soft/live.h"
 
-#include "cpu/sweep.h"
+#include "cpu/soft/sweep.h"
 
-#include "cpu/backward.h"
+#include "cpu/soft/backward.h"
 
-#include "cpu/soft_elastic_costs.h"
+#include "cpu/soft_elastic/soft_elastic_costs.h"
 
-#include "cpu/soft_elastic_sweep.h"
+#include "cpu/soft_elastic/soft_elastic_sweep.h"
 
-#include "cpu/soft_elastic_gradient.h"
+#include "cpu/soft_elastic/soft_elastic_gradient.h"
 
-#include "cpu/soft_elastic_backward.h"
+#include "cpu/soft_elastic/soft_elastic_backward.h"
 
 }  // namespace
 

@@ -3,17 +3,17 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-#include "cpu/simd.h"
+#include "simd.h"
 
 #include "core/cost_types.h"
 
-#include "cpu/live.h"
+#include "cpu/soft/live.h"
 
-#include "cpu/sweep.h"
+#include "cpu/soft/sweep.h"
 
-#include "cpu/forward.h"
+#include "cpu/soft/forward.h"
 
-#include "cpu/backward.h"
+#include "cpu/soft/backward.h"
 
 }  // namespace
 

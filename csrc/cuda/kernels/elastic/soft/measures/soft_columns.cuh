@@ -1,6 +1,6 @@
 // Columns of y as the lanes of a warp meet them, in shared memory: each is read, and its gap cost split, once for all lanes.
 //
-// A source says where they come from: load(column), a column of the table, as it is in memory, and of(loaded), as it is in the ring.
+// A source says where they come from: load(column), a column of the table, as it is in memory, and of(loaded), as lanes read it.
 // Columns beyond a pair's ends repeat the nearest ones.
 #pragma once
 
@@ -99,7 +99,7 @@ struct GapSource {
 
 // A warp's columns: those of a stage and the kWarp before it, which lanes are at, and then those of the next stage.
 template <class S, class Source>
-struct SoftRing {
+struct SharedColumns {
   using Column = typename Source::Column;
   static constexpr int kOfStage = S::kStage * S::kSteps, kSlots = 2 * kWarp;
   static_assert(kWarp + 2 * kOfStage <= kSlots);
@@ -113,15 +113,15 @@ struct SoftRing {
   __device__ __forceinline__ const Column* at(int column) const { return slots + (column & (kSlots - 1)); }
 };
 
-// Rows of x in a lane, kAbove above its tile among them, and columns of y in the ring.
+// Rows of x in a lane, kAbove above its tile among them, and columns of y in shared memory.
 template <class S, class Source_, int kAbove>
 struct SoftSeries {
   using T = typename S::Scalar;
   using Source = Source_;
   using Column = typename Source::Column;
-  using Ring = SoftRing<S, Source>;
+  using Shared = SharedColumns<S, Source>;
   using Ranges = typename Source::Ranges;
-  Ring& ring;
+  Shared& shared;
   const Source source;
   T x[S::kRows + kAbove];
   Range<T> of_rows;
@@ -131,8 +131,8 @@ struct SoftSeries {
   typename Source::Loaded next;  // of the next stage's columns
 
   __device__ SoftSeries(
-      Ring& ring_, const Source& source_, const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row)
-      : ring(ring_), source(source_) {
+      Shared& shared_, const Source& source_, const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row)
+      : shared(shared_), source(source_) {
     load_rows<S, kAbove>(problem.x.pair(pair).data, problem.x.row_stride, at, row, x);
 #pragma unroll
     for (int k = 0; k < S::kRows + kAbove; ++k) of_rows.add(x[k]);
@@ -161,24 +161,24 @@ struct SoftSeries {
   __device__ __forceinline__ void fill(int start) {
     const int lane = threadIdx.x;
     const typename Source::Loaded before = source.load(start - kWarp + lane);
-    if (lane < Ring::kOfStage) next = source.load(start + lane);
-    ring.put(start - kWarp + lane, source.of(before));
+    if (lane < Shared::kOfStage) next = source.load(start + lane);
+    shared.put(start - kWarp + lane, source.of(before));
     put(start);
   }
   // The columns of the next stage alone: on their way, and then there.
   __device__ __forceinline__ void fetch(int start) {
-    if (threadIdx.x < Ring::kOfStage) next = source.load(start + threadIdx.x);
+    if (threadIdx.x < Shared::kOfStage) next = source.load(start + threadIdx.x);
   }
   __device__ __forceinline__ void put(int start) {
-    if (threadIdx.x < Ring::kOfStage) ring.put(start + threadIdx.x, source.of(next));
+    if (threadIdx.x < Shared::kOfStage) shared.put(start + threadIdx.x, source.of(next));
   }
   __device__ __forceinline__ void use(const Place<S>& place) {
     first = place.column;
-    columns = ring.at(first);
+    columns = shared.at(first);
   }
   // Rows from -kAbove, columns from -1.
   __device__ __forceinline__ T row(int k) const { return x[k + kAbove]; }
-  __device__ __forceinline__ Column column(int t) const { return t < 0 ? *ring.at(first - 1) : columns[t]; }
+  __device__ __forceinline__ Column column(int t) const { return t < 0 ? *shared.at(first - 1) : columns[t]; }
   template <typename V>
   __device__ __forceinline__ V difference(int k, const Column& column) const {
     return static_cast<V>(row(k)) - static_cast<V>(column.y);

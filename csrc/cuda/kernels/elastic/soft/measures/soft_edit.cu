@@ -10,7 +10,7 @@ struct SoftEdit {
   using T = typename S::Scalar;
   using Series = SoftSeries<S, GapSource<S>, 0>;
   using Column = typename Series::Column;
-  using Memory = typename Series::Ring;
+  using Memory = typename Series::Shared;
   static constexpr int kForwardBlocks = 3, kBackwardBlocks = 2;
   static constexpr bool kLooksUp = false, kLooksBack = false, kCountsOnward = false, kHasGaps = true;
   Series series;

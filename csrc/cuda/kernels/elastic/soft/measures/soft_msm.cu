@@ -11,7 +11,7 @@ struct SoftMsm {
   using Type = Msm<T>;
   using Series = SoftSeries<S, NumberSource<S>, 1>;
   using Column = typename Series::Column;
-  using Memory = typename Series::Ring;
+  using Memory = typename Series::Shared;
   static constexpr int kForwardBlocks = 4, kBackwardBlocks = 3;
   static constexpr bool kLooksUp = true, kLooksBack = true, kCountsOnward = false, kHasGaps = false;
   Series series;

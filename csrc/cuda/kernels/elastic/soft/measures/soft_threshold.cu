@@ -29,7 +29,7 @@ struct SoftThreshold {
   using T = typename S::Scalar;
   using Series = SoftSeries<S, NumberSource<S>, 0>;
   using Column = typename Series::Column;
-  using Memory = typename Series::Ring;
+  using Memory = typename Series::Shared;
   static constexpr int kForwardBlocks = 4, kBackwardBlocks = 3;
   static constexpr bool kLooksUp = false, kLooksBack = false, kCountsOnward = false, kHasGaps = false;
   Series series;

@@ -1,7 +1,7 @@
 // What the steps into the cells of a lane's tile cost, for soft sweeps, one dimension: what the types of the measures have in common. Each
 // of them is in the file of its kernels.
 //
-// A tile has its `series` (soft_columns.cuh); use(place), after which it is at a chunk whose columns are in the ring; reach(), which no
+// A tile has its `series` (soft_columns.cuh); use(place), after which it is at a chunk whose columns are in shared memory; reach(), which no
 // cost of the chunk exceeds, NaN if one is NaN; and cells<R>(place, scale), which give the costs of the chunk's cells in the number
 // format R, one of SoftDtw's: enter(t) for each column in turn, then steps(k, t) for each of its rows in turn. Costs come split: added to m, multiplied
 // with s. Where steps up cost the same in a whole row, and those to the left in a column, they are split once.

@@ -10,7 +10,7 @@ struct SoftTwed {
   using T = typename S::Scalar;
   using Series = SoftSeries<S, GapSource<S>, 1>;
   using Column = typename Series::Column;
-  using Memory = typename Series::Ring;
+  using Memory = typename Series::Shared;
   static constexpr int kForwardBlocks = 3, kBackwardBlocks = 2;
   static constexpr bool kLooksUp = true, kLooksBack = false, kCountsOnward = true, kHasGaps = true;
   Series series;

@@ -11,7 +11,7 @@ struct SoftWeighted {
   using Type = Weighted<T>;
   using Series = SoftSeries<S, NumberSource<S>, 0>;
   using Column = typename Series::Column;
-  using Memory = typename Series::Ring;
+  using Memory = typename Series::Shared;
   static constexpr int kForwardBlocks = 4, kBackwardBlocks = 3;
   static constexpr bool kLooksUp = false, kLooksBack = false, kCountsOnward = false, kHasGaps = false;
   static constexpr int kDiagonals = S::kRows + S::kSteps - 1;

@@ -1,7 +1,0 @@
-#if defined(__x86_64__)
-#include "avx2.h"
-
-#include "elastic_kernels.h"
-
-#include "end.h"
-#endif

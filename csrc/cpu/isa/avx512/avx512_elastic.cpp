@@ -1,0 +1,7 @@
+#if defined(__x86_64__)
+#include "avx512.h"
+
+#include "cpu/isa/elastic_kernels.h"
+
+#include "cpu/isa/end.h"
+#endif

@@ -1,7 +1,0 @@
-#if defined(__x86_64__)
-#include "avx512.h"
-
-#include "hard_kernels.h"
-
-#include "end.h"
-#endif

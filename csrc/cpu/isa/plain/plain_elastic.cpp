@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "cpu/isa/elastic_kernels.h"

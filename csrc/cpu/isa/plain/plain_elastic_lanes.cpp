@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "cpu/isa/elastic_lanes_kernels.h"

@@ -1,0 +1,3 @@
+#include "plain.h"
+
+#include "cpu/isa/soft_kernels.h"

@@ -1,3 +1,0 @@
-#include "plain.h"
-
-#include "elastic_kernels.h"

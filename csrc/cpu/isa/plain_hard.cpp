@@ -1,3 +1,0 @@
-#include "plain.h"
-
-#include "hard_kernels.h"

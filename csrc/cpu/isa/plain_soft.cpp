@@ -1,3 +1,0 @@
-#include "plain.h"
-
-#include "soft_kernels.h"
