@@ -9,26 +9,7 @@
 
 namespace softdtw {
 
-// Where a pair's series lie in its table.
-struct ElasticPlace {
-  int shift, last_row, last_column;
-
-  template <typename T>
-  __device__ ElasticPlace(const ElasticTable<T>& problem, const Extent& extent)
-      : shift(problem.shift()), last_row(extent.n - 1), last_column(extent.m - 1 - problem.shift()) {}
-  __device__ __forceinline__ int row(int of_table) const { return min(max(of_table, 0), last_row); }
-  __device__ __forceinline__ int column(int of_table) const { return min(max(of_table - shift, 0), last_column); }
-};
-
-// What there is one number of for each row of a tile, and of the one above: of a series, its times or gaps.
-template <class S, int kAbove, typename T>
-__device__ __forceinline__ void load_rows(
-    const T* line, int64_t stride, const ElasticPlace& at, int row, T (&rows)[S::kRows + kAbove]) {
-#pragma unroll
-  for (int k = 0; k < S::kRows + kAbove; ++k) rows[k] = line[at.row(row + k - kAbove) * stride];
-}
-
-// And for each column: those of a chunk, and of the next one, on their way.
+// What there is one number of for each column: of a chunk, and of the next one, on their way.
 template <class S>
 struct ElasticColumns {
   using T = typename S::Scalar;

@@ -4,8 +4,8 @@
 // Columns beyond a pair's ends repeat the nearest ones.
 #pragma once
 
-#include "cuda/kernels/elastic/strips/elastic_distances.cuh"
-#include "cuda/numbers/extended_range_state.cuh"
+#include "cuda/costs/tile.cuh"
+#include "cuda/kernels/elastic/elastic_table.cuh"
 
 namespace softdtw {
 
@@ -52,49 +52,6 @@ struct NumberSource {
       : line(problem.y.pair(pair).data), stride(problem.y.row_stride), at(at_) {}
   __device__ __forceinline__ Loaded load(int column) const { return {line[at.column(column) * stride]}; }
   __device__ __forceinline__ Column of(const Loaded& column) const { return column; }
-};
-
-// Numbers with their gap costs, l, split, and with their times if there are any; without they are the columns' places.
-template <class S>
-struct GapSource {
-  using T = typename S::Scalar;
-  struct alignas(16) Column {
-    T y, time;
-    Entry<T> gap;
-  };
-  struct Loaded {
-    T y, time, gap;
-  };
-  struct Ranges {
-    Range<T> y, times, gaps;
-    __device__ __forceinline__ void add(const Loaded& column) {
-      y.add(column.y);
-      times.add(column.time);
-      gaps.add(DeviceMath<T>::abs(column.gap));
-    }
-    __device__ __forceinline__ void join_lanes() {
-      y.join_lanes();
-      times.join_lanes();
-      gaps.join_lanes();
-    }
-  };
-  const NumberSource<S> numbers;
-  const NumbersView<const T> gaps, times;
-  const T scale;
-
-  __device__ GapSource(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, T scale_)
-      : numbers(problem, at, pair),
-        gaps(problem.y_gaps.of(problem.y.of(pair))),
-        times(problem.y_times.data == nullptr ? problem.y_times : problem.y_times.of(problem.y.of(pair))),
-        scale(scale_) {}
-  __device__ __forceinline__ T gap(int column) const { return gaps.at(numbers.at.column(column)); }
-  __device__ __forceinline__ Loaded load(int column) const {
-    const T time = times.data == nullptr ? static_cast<T>(column) : times.at(numbers.at.column(column));
-    return {numbers.load(column).y, time, gap(column)};
-  }
-  __device__ __forceinline__ Column of(const Loaded& column) const {
-    return {column.y, column.time, Recurrences<S>::Plain::split(column.gap, scale)};
-  }
 };
 
 // A warp's columns: those of a stage and the kWarp before it, which lanes are at, and then those of the next stage.
