@@ -70,7 +70,7 @@ __device__ void extended_forward_strip(
     const Place<S> place(strip, extent, chunk, lane);
     tile.use(place);
     if (kIsAhead && chunk > 0 && lane == kWarp - 1) job.publish(progress_of(job.round, chunk), is_told(chunk, chunks));
-    if (chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
+    if (!kIsOfMatrix<Tile> && chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     ExtendedTop<S> top;
     const int group = chunk + around.above_offset;
     if (kIsAhead && group < above_groups && lane == 0) edge_ahead.take(above_edge, job.producer, group, above_groups, top);
@@ -79,6 +79,8 @@ __device__ void extended_forward_strip(
       top.read(above_edge, group, job.producer.is_near());
     }
     __syncwarp();
+    // Not before the edge is there: who waits for its copy waits for all of them.
+    if (kIsOfMatrix<Tile> && chunk + 1 < chunks) tile.fetch(Place<S>(strip, extent, chunk + 1, lane));
     if (chunk % S::kStage == 0) {
       state.renew(lane, top.reference);
       of_lane_above = shift_of_lane_above(state);
