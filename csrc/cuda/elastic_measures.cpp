@@ -3,7 +3,7 @@
 
 #include "binding/elastic/elastic_entry.h"
 #include "cuda/kernels/elastic/elastic_kernels.h"
-#include "cuda/kernels/elastic/twed_terms_kernels.h"
+#include "cuda/kernels/elastic/twed_terms/twed_terms_kernels.h"
 #include "launch.h"
 
 namespace softdtw {

@@ -13,7 +13,7 @@
 // of each cell E adds up to at least 1, next to which even 2^28 such cells do not count.
 #pragma once
 
-#include "cuda/costs/multivariate_series.cuh"
+#include "cuda/costs/multivariate/multivariate_series.cuh"
 #include "cuda/kernels/multivariate/multivariate_channel.cuh"
 
 namespace softdtw {

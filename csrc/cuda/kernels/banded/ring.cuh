@@ -102,7 +102,7 @@ struct RingPair : RingBand<kRows_> {
       y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
       y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
     }
-    // As short pairs have it (kernels/linear_domain/warp_pair.cuh).
+    // As short pairs have it (kernels/warp_pair/warp_pair.cuh).
     const float middle = 0.5f * lesser(lowest, y_lowest) + 0.5f * greater(highest, y_highest);
     float apart = 0, off_middle = 0;
 #pragma unroll 8

@@ -8,9 +8,9 @@
 
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/banded/banded.h"
-#include "cuda/kernels/linear_domain/warp_pair.cuh"
+#include "cuda/kernels/foresight/pair_lists.cuh"
 #include "cuda/kernels/vector_log2/vector_log2.h"
-#include "cuda/numbers/pair_lists.cuh"
+#include "cuda/kernels/warp_pair/warp_pair.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/select/plan.h"
 #include "extended_range_strip.cuh"

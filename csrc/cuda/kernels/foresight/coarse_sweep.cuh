@@ -1,7 +1,7 @@
 // Hard DTW of every eighth sample, or so: a small table, which lanes sweep as those of strips do theirs.
 #pragma once
 
-#include "cuda/kernels/linear_domain/warp_pair.cuh"
+#include "cuda/kernels/warp_pair/warp_pair.cuh"
 
 namespace softdtw {
 

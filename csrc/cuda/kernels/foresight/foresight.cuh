@@ -4,7 +4,7 @@
 #pragma once
 
 #include "coarse_sweep.cuh"
-#include "cuda/numbers/pair_lists.cuh"
+#include "pair_lists.cuh"
 
 namespace softdtw {
 

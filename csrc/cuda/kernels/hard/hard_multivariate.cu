@@ -1,6 +1,6 @@
 // Hard DTW, (9), with costs that other warps compute as matrix products (multivariate_block.cuh). The strips' sweeps are those of
 // hard_strip.cuh, and hand edges to each other through pipelines.
-#include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/costs/multivariate/multivariate_tile.cuh"
 #include "cuda/kernels/multivariate/multivariate_block.cuh"
 #include "hard.h"
 #include "hard_strip.cuh"

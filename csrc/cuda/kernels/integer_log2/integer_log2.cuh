@@ -26,7 +26,7 @@
 // costs P then, a cell 2 f more, and the s of up and left need no factor of their own. What is said of costs above holds for cost + p.
 #pragma once
 
-#include "cuda/kernels/linear_domain/warp_pair.cuh"
+#include "cuda/kernels/warp_pair/warp_pair.cuh"
 #include "cuda/numbers/extended_range.cuh"
 
 namespace softdtw {

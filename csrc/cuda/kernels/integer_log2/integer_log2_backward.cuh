@@ -2,7 +2,7 @@
 // from their snapshot, the shares that E flows back in into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
-#include "cuda/kernels/linear_domain/short_pair_backward.cuh"
+#include "cuda/kernels/warp_pair/short_pair_backward.cuh"
 #include "cuda/strips/columns_ahead.cuh"
 #include "integer_log2_flow.cuh"
 

@@ -2,8 +2,8 @@
 // from their snapshot into shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
+#include "cuda/kernels/warp_pair/short_pair_backward.cuh"
 #include "linear_domain_sweep.cuh"
-#include "short_pair_backward.cuh"
 
 namespace softdtw {
 

@@ -1,8 +1,8 @@
 // The linear domain's sweep of a column (linear_domain.cuh), forward.
 #pragma once
 
+#include "cuda/kernels/warp_pair/warp_pair.cuh"
 #include "cuda/strips/columns_ahead.cuh"
-#include "warp_pair.cuh"
 
 namespace softdtw {
 

@@ -16,9 +16,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/costs/multivariate_costs_few.cuh"
-#include "cuda/costs/multivariate_costs_many.cuh"
-#include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/costs/multivariate/multivariate_costs_few.cuh"
+#include "cuda/costs/multivariate/multivariate_costs_many.cuh"
+#include "cuda/costs/multivariate/multivariate_tile.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/strips/strip_job.cuh"
 #include "cuda/strips/tickets.cuh"

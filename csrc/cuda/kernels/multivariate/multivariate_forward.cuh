@@ -1,7 +1,7 @@
 // The sweep of a strip in forward, by a warp of its own.
 #pragma once
 
-#include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/costs/multivariate/multivariate_tile.cuh"
 #include "cuda/kernels/warp_specialised/options.cuh"
 #include "cuda/kernels/warp_specialised/sweeping_warp.cuh"
 

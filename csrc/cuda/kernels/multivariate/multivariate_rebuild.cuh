@@ -2,7 +2,7 @@
 // waits for no other strip. The weights of two stages stand between them and the sweep back (multivariate_reverse.cuh).
 #pragma once
 
-#include "cuda/costs/multivariate_tile.cuh"
+#include "cuda/costs/multivariate/multivariate_tile.cuh"
 #include "cuda/kernels/warp_specialised/options.cuh"
 #include "multivariate_channel.cuh"
 

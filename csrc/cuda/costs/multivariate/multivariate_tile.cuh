@@ -1,9 +1,9 @@
 // The sweeps' side of a pipeline of costs (multivariate_channel.cuh): a tile of costs that other warps have computed.
 #pragma once
 
-#include "cost_pipeline.cuh"
+#include "cuda/costs/cost_pipeline.cuh"
+#include "cuda/costs/tile.cuh"
 #include "cuda/hardware/pipeline.cuh"
-#include "tile.cuh"
 
 namespace softdtw {
 

@@ -9,9 +9,9 @@
 
 #include "cuda/costs/tile.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_penalty.cuh"
+#include "cuda/kernels/linear_domain/options/univariate_cost.cuh"
 #include "cuda/numbers/linear_domain.cuh"
 #include "cuda/select/blocks.h"
-#include "options/univariate_cost.cuh"
 
 namespace softdtw {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "pair_status.cuh"
+#include "cuda/numbers/pair_status.cuh"
 
 namespace softdtw {
 

@@ -2,7 +2,7 @@
 // (multivariate_gradient.cuh).
 #pragma once
 
-#include "cost_pipeline.cuh"
+#include "cuda/costs/cost_pipeline.cuh"
 #include "cuda/hardware/tensor_core.cuh"
 #include "cuda/hardware/vectors.cuh"
 #include "cuda/kernels/multivariate/costs/vector_cost.cuh"
