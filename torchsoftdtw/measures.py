@@ -290,6 +290,7 @@ def elastic_path(
         RuntimeError: CUDA tensors, and this build has no CUDA part.
 
     Example:
+        >>> from torchsoftdtw.measures import ERP
         >>> x, y = torch.tensor([[0.0], [1.0], [2.0]]), torch.tensor([[0.0], [2.0]])
         >>> value, path, steps = elastic_path(x, y, ERP())
         >>> value.item(), path.tolist(), steps.tolist()
@@ -316,6 +317,7 @@ class ElasticLoss(torch.nn.Module):
         TypeError, ValueError: an argument is wrong; the message names it.
 
     Example:
+        >>> from torchsoftdtw.measures import MSM
         >>> loss = ElasticLoss(MSM(c=0.5), gamma=0.1, divergence=True)
         >>> x = torch.randn(4, 20, 1, requires_grad=True)
         >>> loss(x, torch.zeros(4, 30, 1)).backward()

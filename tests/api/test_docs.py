@@ -1,6 +1,7 @@
 """What the documents show runs and prints what they say; the reference names every public name."""
 
 import doctest
+import importlib
 import importlib.util
 import inspect
 import os
@@ -18,6 +19,7 @@ from torchsoftdtw._pairs.task import DEFAULT_GAMMA
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PUBLIC_MODULES = ("estimators", "measures", "plot")
 OTHERS = ("pysdtw", "tslearn")
 MIGRATING = [page for page in PAGES if page.stem.startswith("migrating")]
 FOR_DEVELOPERS = ("performance", "kernel-study")
@@ -50,6 +52,29 @@ def test_examples_run_and_print_what_they_say(page):
         pytest.importorskip("sklearn", minversion="1.6")
     report = run(page.read_text())
     assert not report, report
+
+
+@pytest.mark.parametrize("module", ["", *PUBLIC_MODULES])
+def test_snippets_of_docstrings_import_what_they_use(module):
+    """Beside torch and the package's own names. Those of a module are known where pytest runs its docstrings."""
+    if module == "estimators":
+        pytest.importorskip("sklearn", minversion="1.6")
+    if module == "plot":
+        pytest.importorskip("matplotlib")
+    names = {"torch": torch, **{name: getattr(torchsoftdtw, name) for name in torchsoftdtw.__all__}}
+    where = importlib.import_module(f"torchsoftdtw.{module}".rstrip("."))
+    if module == "estimators":  # as the reference does
+        names.update((name, getattr(where, name)) for name in where.__all__)
+    own = [
+        name for name, item in vars(where).items() if name[0] != "_" and getattr(item, "__module__", "") == where.__name__
+    ]
+    items = [getattr(where, name) for name in getattr(where, "__all__", own)]
+    tests = [test for item in items for test in doctest.DocTestFinder().find(item, globs=names) if test.examples]
+    report = []
+    torch.manual_seed(0)
+    for test in tests:
+        doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert tests and not report, "".join(report)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem in MOST_WORDS], ids=lambda page: page.stem)
