@@ -21,8 +21,10 @@ struct GivenTimes {
   SOFTDTW_HD N as(int64_t b, int64_t i) const {
     return static_cast<const N*>(data)[b * batch_stride + i * stride];
   }
-  SOFTDTW_HD double number(int64_t b, int64_t i) const {
-    return kind == Kind::kFloat32 ? double(as<float>(b, i)) : as<double>(b, i);
+  // f(a number of the kind).
+  template <class F>
+  SOFTDTW_HD auto with_kind(F&& f) const {
+    return kind == Kind::kFloat32 ? f(float{}) : kind == Kind::kFloat64 ? f(double{}) : f(int64_t{});
   }
 };
 
@@ -64,7 +66,8 @@ struct TwedTermsGradient {
   double *nus = nullptr, *lmbdas = nullptr;
 };
 
-// One series. A Group is who works at a vector: lane() of lanes(), and sum(number) over them.
+// One series. A Group is who works at a vector: for_each(count, f) calls f with the places that are of this lane, and sum(number) is
+// over all of them.
 template <typename T>
 class TwedSeries {
  public:
@@ -79,26 +82,35 @@ class TwedSeries {
     if (x.kind == GivenTimes::Kind::kInt64)
       whole_origin_ = earlier(x.as<int64_t>(b, 0), y.as<int64_t>(b, 0));
     else
-      origin_ = earlier(x.number(b, 0), y.number(b, 0));
+      origin_ = x.with_kind([&](auto kind) {
+        using N = decltype(kind);
+        return double(earlier(x.as<N>(b, 0), y.as<N>(b, 0)));
+      });
   }
 
   SOFTDTW_HD int64_t length() const { return length_; }
 
-  SOFTDTW_HD bool decreases(int64_t i) const {
-    const GivenTimes& given = side_.given;
-    if (given.kind == GivenTimes::Kind::kInt64) return given.as<int64_t>(b_, i) < given.as<int64_t>(b_, i - 1);
-    return given.number(b_, i) < given.number(b_, i - 1);
-  }
-
   // (given[i] - origin), or i.
   SOFTDTW_HD T place(int64_t i) const {
     if (!terms_.has_given()) return T(i);
-    if (side_.given.kind == GivenTimes::Kind::kInt64) return T(side_.given.template as<int64_t>(b_, i) - whole_origin_);
-    const double own = side_.given.number(b_, i);
-    return T(own - origin_ + (own - own));
+    return side_.given.with_kind([&](auto kind) { return since_origin(side_.given.template as<decltype(kind)>(b_, i)); });
   }
   SOFTDTW_HD T time(int64_t i) const { return place(i) * T(nu_); }
   SOFTDTW_HD double nu() const { return nu_; }
+
+  // t[i] and, but for row 0, t[i-1].
+  struct Times {
+    T own = 0, before = 0;
+    bool decreases = false;
+  };
+  SOFTDTW_HD Times times(int64_t i) const {
+    if (!terms_.has_given()) return {T(i) * T(nu_), T(i - 1) * T(nu_), false};
+    return side_.given.with_kind([&](auto kind) {
+      using N = decltype(kind);
+      const N own = side_.given.template as<N>(b_, i), before = i > 0 ? side_.given.template as<N>(b_, i - 1) : own;
+      return Times{since_origin(own) * T(nu_), since_origin(before) * T(nu_), own < before};
+    });
+  }
 
   // Between i and i - 1: of one coordinate, and of vectors.
   SOFTDTW_HD T difference(int64_t i, int64_t d) const {
@@ -109,20 +121,21 @@ class TwedSeries {
   SOFTDTW_HD T distance(const Group& group, int64_t i, bool is_there) const {
     const auto of_lane = [&](auto type) {
       T sum = 0;
-      for (int64_t d = group.lane(); d < terms_.dim; d += group.lanes()) sum = type.share(difference(i, d), sum);
+      group.for_each(terms_.dim, [&](int64_t d) { sum = type.share(difference(i, d), sum); });
       return sum;
     };
     const T own = is_there ? with_sum<Costs<Math>>(terms_.cost, of_lane) : T(0);
     return finish_cost<Math>(terms_.cost, group.sum(own));
   }
-  SOFTDTW_HD T gap(int64_t i, T distance) const {
+  SOFTDTW_HD T gap(const Times& times, T distance) const {
     if (!terms_.has_times()) return distance + T(nu_ + lmbda_);
-    return distance + (Math::abs(time(i) - time(i - 1)) + T(lmbda_));
+    return distance + (Math::abs(times.own - times.before) + T(lmbda_));
   }
 
   SOFTDTW_HD T slope(int64_t i, int64_t d) const { return slope_of<Math>(terms_.cost, difference(i, d)); }
   SOFTDTW_HD T slope_of_times(int64_t i) const {
-    const T step = time(i) - time(i - 1);
+    const Times own = times(i);
+    const T step = own.own - own.before;
     return step > 0 ? T(1) : step < 0 ? T(-1) : step;  // 0, or NaN
   }
 
@@ -157,17 +170,26 @@ class TwedSeries {
       before *= T(factor_of(terms_.cost));
       behind *= T(factor_of(terms_.cost));
     }
-    for (int64_t d = group.lane(); i < side_.length && d < terms_.dim; d += group.lanes()) {
+    if (i >= side_.length) return;
+    group.for_each(terms_.dim, [&](int64_t d) {
       T sum = 0;
       if (has_before) sum += before * slope(i, d);
       if (has_behind) sum -= behind * slope(i + 1, d);
       f(d, sum);
-    }
+    });
   }
 
  private:
   using Math = PlainMath<T>;
 
+  // One rounding, and NaN of what is not finite.
+  SOFTDTW_HD T since_origin(int64_t given) const { return T(given - whole_origin_); }
+  template <typename N>
+  SOFTDTW_HD T since_origin(N given) const {
+    using Wider = decltype(N{} + T{});
+    const Wider own = given;
+    return T(own - Wider(origin_) + (own - own));
+  }
   template <typename N>
   SOFTDTW_HD static N earlier(N a, N b) {
     return a < b ? a : b;

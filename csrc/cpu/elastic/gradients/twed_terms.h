@@ -8,8 +8,10 @@ namespace softdtw {
 namespace cpu {
 
 struct Alone {  // at a vector
-  static constexpr int lane() { return 0; }
-  static constexpr int lanes() { return 1; }
+  template <class F>
+  static void for_each(int64_t count, const F& f) {
+    for (int64_t d = 0; d < count; ++d) f(d);
+  }
   template <typename T>
   static T sum(T own) {
     return own;
@@ -35,11 +37,12 @@ void twed_terms(const TwedTerms<T>& terms, const TwedTermsOut<T>& out) {
     const bool writes_times = times.data != nullptr && (all_times.batch_stride != 0 || b == 0);
     T spoiled = 0;
     for (int64_t i = 1; terms.has_given() && i < own.length(); ++i)
-      if (own.decreases(i)) spoiled = T(NAN);
+      if (own.times(i).decreases) spoiled = T(NAN);
     for (int64_t i = 0; i < (is_y ? terms.y : terms.x).length; ++i) {
       const bool is_there = i < own.length();
-      if (writes_times) times.at(i) = is_there ? own.time(i) + spoiled : T(0);
-      gaps.at(i) = is_there && i > 0 ? own.gap(i, own.distance(Alone{}, i, true)) + spoiled : T(0);
+      const auto own_times = is_there ? own.times(i) : typename TwedSeries<T>::Times{};
+      if (writes_times) times.at(i) = own_times.own + (is_there ? spoiled : T(0));
+      gaps.at(i) = is_there && i > 0 ? own.gap(own_times, own.distance(Alone{}, i, true)) + spoiled : T(0);
     }
   });
 }

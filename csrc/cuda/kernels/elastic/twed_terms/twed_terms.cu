@@ -10,14 +10,21 @@
 namespace softdtw {
 namespace {
 
-constexpr int kWarp = 32, kMostThreads = 1024, kManyThreads = 256;  // of few series, and of many
-constexpr int kRowsOfThread = 8;                                    // of a chunk
+constexpr int kWarp = 32, kMostThreads = 1024;  // of a block
+constexpr int kFewThreads = 64;                 // once they fill the device: what a block does once costs less of it
+constexpr int kThreadsOfProcessor = 2048;
+constexpr int kRowsOfThread = 8;  // of a chunk
 
 // 2^shift lanes of a warp.
 struct Neighbours {
   int shift;
   __device__ int lane() const { return threadIdx.x & (lanes() - 1); }
   __device__ int lanes() const { return 1 << shift; }
+  template <class F>
+  __device__ void for_each(int64_t count, const F& f) const {
+    const int64_t turns = (count - lane() + lanes() - 1) >> shift;
+    for (int64_t turn = 0; turn < turns; ++turn) f(lane() + (turn << shift));
+  }
   template <typename T>
   __device__ T sum(T own) const {
     for (int distance = lanes() / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(kAllLanes, own, distance);
@@ -65,7 +72,9 @@ __device__ double sum_of_block(double own) {
 }
 
 template <typename T>
-__global__ void twed_terms_kernel(TwedTerms<T> terms, TwedTermsOut<T> out, Shape shape) {
+__global__ void twed_terms_kernel(
+    const __grid_constant__ TwedTerms<T> terms, const __grid_constant__ TwedTermsOut<T> out,
+    const __grid_constant__ Shape shape) {
   const bool is_y = blockIdx.x >= terms.x.count;
   const int64_t b = is_y ? blockIdx.x - terms.x.count : blockIdx.x;
   const TwedSeries<T> own(terms, is_y, b);
@@ -80,10 +89,10 @@ __global__ void twed_terms_kernel(TwedTerms<T> terms, TwedTermsOut<T> out, Shape
     const bool is_there = i < own.length(), has_gap = is_there && i > 0;
     const T distance = own.distance(group, i, has_gap);
     if (group.lane() != 0 || i >= length) return;
-    const T gap = has_gap ? own.gap(i, distance) : T(0), time = writes_times && is_there ? own.time(i) : T(0);
-    if (terms.has_given() && has_gap) decreases |= own.decreases(i);
-    gaps.at(i) = gap;
-    if (writes_times) times.at(i) = time;
+    const auto own_times = is_there ? own.times(i) : typename TwedSeries<T>::Times{};
+    decreases |= own_times.decreases;
+    gaps.at(i) = has_gap ? own.gap(own_times, distance) : T(0);
+    if (writes_times) times.at(i) = own_times.own;
   });
   if (!terms.has_given() || !any_of_block(decreases)) return;
   for (int64_t i = threadIdx.x; i < own.length(); i += blockDim.x) {
@@ -93,7 +102,9 @@ __global__ void twed_terms_kernel(TwedTerms<T> terms, TwedTermsOut<T> out, Shape
 }
 
 template <typename T>
-__global__ void twed_terms_gradient_kernel(TwedTerms<T> terms, TwedTermsGradient<T> gradient, Shape shape) {
+__global__ void twed_terms_gradient_kernel(
+    const __grid_constant__ TwedTerms<T> terms, const __grid_constant__ TwedTermsGradient<T> gradient,
+    const __grid_constant__ Shape shape) {
   const bool is_y = blockIdx.x >= terms.x.count;
   const int64_t b = is_y ? blockIdx.x - terms.x.count : blockIdx.x;
   const TwedSeries<T> own(terms, is_y, b);
@@ -140,8 +151,10 @@ Shape shape_of(const TwedTerms<T>& terms, bool is_whole) {
   shape.y = neighbours_of(terms.y.series);
   const int lanes = 1 << std::max(shape.x.shift, shape.y.shift);
   const int64_t useful = (terms.longest() * lanes + kWarp - 1) / kWarp * kWarp;
-  const bool has_many = !is_whole || terms.rows() >= current_device().processors;
-  shape.threads = static_cast<int>(std::min<int64_t>(useful, has_many ? kManyThreads : kMostThreads));
+  const int64_t each =
+      is_whole ? int64_t(current_device().processors) * kThreadsOfProcessor / std::max<int64_t>(terms.rows(), 1) : 0;
+  const int64_t filling = std::clamp<int64_t>(each / kWarp * kWarp, kFewThreads, kMostThreads);
+  shape.threads = static_cast<int>(std::min(useful, filling));
   shape.chunk = terms.longest();
   if (!is_whole)
     shape.chunk =
