@@ -64,7 +64,7 @@ struct Problem {
   SOFTDTW_HD double penalty_of(int64_t b) const { return warp_penalties ? warp_penalties[b] : warp_penalty; }
 
   // Some pairs may leave a part of the padded table, or of the padded series, untouched.
-  bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }
+  SOFTDTW_HD bool ragged() const { return x_lengths || y_lengths || bandwidths || bandwidth >= 0; }
 
   // A gamma or a penalty that the arithmetic of T cannot take, as per_pair.py says it of plain numbers. NaN is none either.
   SOFTDTW_HD bool numbers_valid(int64_t b) const {

@@ -64,7 +64,7 @@ inline bool goes_back_in_windows(int64_t batch, int lanes, int rows) {
   return lanes == kLanes && rows == kMostLaneRows && batch >= kFewestForWindows;
 }
 
-// Many pairs of few dimensions (kernels/vector_log2): rows of a lane, whose vectors it holds, and lanes of a group, which go through the
+// Many pairs of few dimensions or of ready-made costs (kernels/vector_log2): rows of a lane, whose vectors it holds, and lanes of a group, which go through the
 // pair's strips in turn. Those of the least work, where so many warps fill the machine, and fewer are no faster. Backward has as few
 // lanes as fill it, since the less E counts in a strip, the more is left out.
 struct VectorGroupShape {
@@ -79,7 +79,7 @@ inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
   constexpr int kRowsOfAStep = 2;  // that a step costs beside its rows
   const int64_t batch = call.batch;
   const int rows_of_lane = rows_of_group(call.dim),
-            tall = has_tall_rows(call.dim) && !call.has_band ? kTallVectorRows : rows_of_lane;
+            tall = has_tall_rows(call.dim) && call.cost != Cost::kMatrix && !call.has_band ? kTallVectorRows : rows_of_lane;
   VectorGroupShape best = {};
   int64_t least = INT64_MAX;
   for (const int rows : {rows_of_lane, tall})
@@ -96,6 +96,9 @@ inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
 constexpr int64_t kLongestVectors = 2048;
 inline bool are_vectors(const Call& call) {
   return call.is_multivariate() && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
+}
+inline bool are_matrices(const Call& call) {
+  return !call.is_float64 && call.cost == Cost::kMatrix && std::max(call.n, call.m) <= kLongestVectors;
 }
 
 // Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).

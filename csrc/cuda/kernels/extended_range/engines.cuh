@@ -96,13 +96,18 @@ struct SavedLayout {
     using Kept = typename Engine::Kept;
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
-  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine.
+  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine, but for those of
+  // ready-made costs, whose blocks take no turns.
   int64_t rows() const {
-    if (!has_statuses) return problem.batch;
+    if (!has_statuses || problem.cost == Cost::kMatrix) return problem.batch;
     return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
   }
-  // Of a block. The few pairs that foresight leaves shorten their time by several; others cost little by two.
-  int warps(int64_t strips) const { return stencil_warps(has_lists ? 1 : rows(), strips); }
+  // Of a block. The few pairs that foresight or the range of ready-made costs leaves shorten their time by several; others cost
+  // little by two.
+  int warps(int64_t strips) const {
+    const bool are_few = has_lists || (is_of_vectors && problem.cost == Cost::kMatrix);
+    return stencil_warps(are_few ? 1 : rows(), strips);
+  }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }
 };

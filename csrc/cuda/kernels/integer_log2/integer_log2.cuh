@@ -122,6 +122,12 @@ constexpr bool kIsBanded = false;
 template <class Pair>
 constexpr bool kIsBanded<Pair, std::void_t<decltype(Pair::kHasBand)>> = Pair::kHasBand;
 
+// So far at least is m from the lane above to be: costs below 0 may take it down from there, by kFall at most.
+template <class Pair, class = void>
+constexpr float kLeastFromAbove = kLog2Least;
+template <class Pair>
+constexpr float kLeastFromAbove<Pair, std::void_t<decltype(Pair::kFall)>> = kLog2Least + Pair::kFall;
+
 // A lane between two columns.
 template <int kRows>
 struct Log2State {
@@ -189,7 +195,7 @@ struct Log2State {
     }
     const float by = has_entered ? lowest - (kLog2Floor + kMostOfS) : 0;
     highest = has_entered ? fmaxf(highest, highest - by) : kLog2Floor;
-    is_exact = is_exact && highest < kLog2Most && lowest_above >= kLog2Least;
+    is_exact = is_exact && highest < kLog2Most && lowest_above >= kLeastFromAbove<Pair>;
     reference += static_cast<int>(by);
     // A float32's exponent as a float32, but for a constant.
     const float rest = by - (8388608.0f + 127.0f);

@@ -13,15 +13,18 @@ SOFTDTW_VECTOR_LOG2(extern, VectorCost<SquaredVectors>)
 SOFTDTW_VECTOR_LOG2(extern, VectorCost<EuclideanVectors>)
 SOFTDTW_VECTOR_LOG2(extern, VectorCost<CityblockVectors>)
 SOFTDTW_VECTOR_LOG2(extern, VectorCost<HuberVectors>)
+SOFTDTW_VECTOR_LOG2(extern, MatrixCost)
 
 VectorBytes vector_bytes_of_pair(const Problem<float>& problem) {
-  const VectorLayout layout(problem, true);
+  const VectorLayout layout(problem.cost == Cost::kMatrix ? turned(problem) : problem, true);
   return {layout.bytes_of_pair(), layout.bytes_of_edge(), layout.bytes_of_flow()};
 }
 
 cudaError_t launch_vector_forward(
     const Problem<float>& problem, bool keeps, float* value, char* memory, int64_t stride, PairStatus* statuses,
     cudaStream_t stream) {
+  if (problem.cost == Cost::kMatrix)
+    return vector_forward_of<MatrixCost>(turned(problem), keeps, value, memory, stride, statuses, stream);
   return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     return vector_forward_of<decltype(type)>(problem, keeps, value, memory, stride, statuses, stream);
   });
@@ -30,6 +33,9 @@ cudaError_t launch_vector_forward(
 cudaError_t launch_vector_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, char* saved, int64_t stride, char* flows,
     const PairStatus* statuses, cudaStream_t stream) {
+  if (problem.cost == Cost::kMatrix)
+    return vector_backward_of<MatrixCost>(
+        turned(problem), turned(gradient), saved, stride, flows, statuses, stream);
   return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     return vector_backward_of<decltype(type)>(problem, gradient, saved, stride, flows, statuses, stream);
   });

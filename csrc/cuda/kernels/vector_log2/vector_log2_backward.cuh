@@ -14,15 +14,14 @@ namespace softdtw {
 // left the strip yet.
 constexpr float kNextToNothing = 1.0f / (1ull << 44);
 
-template <int kDims, int kRows>
-struct VectorBackwardMemory : VectorMemory<kDims> {
-  using Base = VectorMemory<kDims>;
-  static constexpr int kSteps = Base::kSteps, kGroups = Base::kGroups;
-  Log2Table<kRows> table;
-  int words[Log2State<kRows>::kWords][kWarp];  // a lane's own, before the next chunk
-  float below[2][kGroups][kSteps];             // what flows up into a strip, at the columns of its last lane, as edges are
-  float above[kGroups][kSteps];                // and out of it, at those of its first one
-  Vector<kDims> sums[kGroups][kSteps];         // of dy, there
+template <class Group>
+struct VectorBackwardMemory : Group::Memory {
+  static constexpr int kSteps = GroupEdges::kSteps, kGroups = GroupEdges::kGroups;
+  Log2Table<Group::kRows> table;
+  int words[Log2State<Group::kRows>::kWords][kWarp];  // a lane's own, before the next chunk
+  float below[2][kGroups][kSteps];                    // what flows up into a strip, at the columns of its last lane, as edges are
+  float above[kGroups][kSteps];                       // and out of it, at those of its first one
+  typename Group::Leaving::Memory leaving;
 };
 
 // Columns in which E flows up from a strip: where it has been written, and where it counts; the last ones behind the others.
@@ -41,15 +40,15 @@ struct FlowColumns {
 
 template <class Group>
 __device__ __forceinline__ void vector_backward(
-    const Problem<float>& problem, const VectorLayout& layout, VectorBackwardMemory<Group::kDims, Group::kRows>& memory,
+    const Problem<float>& problem, const VectorLayout& layout, VectorBackwardMemory<Group>& memory,
     int64_t pair, bool wanted, char* own, float* line, const Gradient<float>& gradient) {
-  constexpr int kSteps = Group::kSteps, kRows = Group::kRows, kDims = Group::kDims;
+  constexpr int kSteps = Group::kSteps, kRows = Group::kRows;
   using Column = typename Group::Column;
   using State = Log2State<kRows>;
   Group group(problem, layout.has_fours, layout.lanes, memory, pair, wanted);
   const int lane = group.lane, number = group.group;
-  const float scale = gradient_scale(problem, gradient, pair);
-  const View<float> dx = gradient.x.pair(pair), dy = gradient.y.pair(pair);
+  typename Group::Leaving leaving(
+      group, gradient, gradient_scale(problem, gradient, pair), memory.leaving, memory.table);
   Log2Flow<kRows, Column> flow;
   FlowColumns flows, flows_below;
   group.strip = group.strips - 1;
@@ -85,7 +84,8 @@ __device__ __forceinline__ void vector_backward(
   while (__any_sync(kAllLanes, group.is_active)) {
     const int strip = group.strip, chunk = group.chunk;
     if (group.is_active && starts_strip) {
-      group.read_rows();
+      group.begin_strip();
+      leaving.begin_strip(group);
       flow = Log2Flow<kRows, Column>();
     }
     __pipeline_wait_prior(0);
@@ -112,7 +112,7 @@ __device__ __forceinline__ void vector_backward(
       const int column = chunk * kSteps + t - lane;
       group.bring_edge(t);
       state.template step<is_careful()>(
-          group, group.column_at(column), column,
+          group, group.at_step(t), column,
           [&](int k, const Log2Cell& cell, const auto& diag, const auto& up, const auto& left) {
             return cell.entry(diag, up, left, weights[k]);
           });
@@ -124,12 +124,11 @@ __device__ __forceinline__ void vector_backward(
     const auto step_back = [&](int t, auto is_careful) {
       const int column = chunk * kSteps + t - lane;
       group.flow_below = memory.below[chunk & 1][number][t];
-      flow.template step<is_careful()>(group, group.column_at(column), weights, column >= 0, t == end ? group.end_row : -1);
+      flow.template step<is_careful()>(group, group.at_step_back(t), weights, column >= 0, t == end ? group.end_row : -1);
       if (t > 0) memory.table.load(t - 1, weights);
+      leaving.step(group, t, flow.column);
       most_above = fmaxf(most_above, flow.handed);
-      if (!group.is_first_lane()) return;
-      memory.above[number][t] = flow.handed;
-      memory.sums[number][t] = flow.column;
+      if (group.is_first_lane()) memory.above[number][t] = flow.handed;
     };
     if (may_enter_here) {
 #pragma unroll 1
@@ -138,6 +137,7 @@ __device__ __forceinline__ void vector_backward(
 #pragma unroll 2
       for (int t = 0; t < kSteps; ++t) rebuild(t, std::false_type());
     }
+    group.fetch_late(group.is_active && chunk > first_chunk, chunk - 1);
     if (may_enter_here || ends_here) {
 #pragma unroll 1
       for (int t = kSteps - 1; t >= 0; --t) step_back(t, std::true_type());
@@ -154,25 +154,13 @@ __device__ __forceinline__ void vector_backward(
       for (int i = lane; from + i < to; i += group.lanes) line[from + i] = memory.above[number][i];
       flows.add(from, to, counts);
     }
-    if (group.is_active && gradient.y.data != nullptr)
-      for (int i = lane; from + i < to; i += group.lanes)
-#pragma unroll
-        for (int d = 0; d < kDims; ++d)
-          if (d < problem.dim) dy.at(from + i, d) -= memory.sums[number][i].at[d] * scale;
+    leaving.end_chunk(group);
     const bool is_done = chunk == first_chunk || (!goes_on && chunk <= lowest_chunk);
     // For what of this strip is not needed any more.
     if (__any_sync(kAllLanes, group.is_active && is_done)) __pipeline_wait_prior(0);
     __syncwarp();
     if (group.is_active && is_done) {
-      if (gradient.x.data != nullptr)
-#pragma unroll
-        for (int k = 0; k < kRows; ++k) {
-          const int row = (strip * group.lanes + lane) * kRows + k;
-          if (row < group.extent.n)
-#pragma unroll
-            for (int d = 0; d < kDims; ++d)
-              if (d < problem.dim) dx.at(row, d) = flow.rows[k].at[d] * scale;
-        }
+      leaving.end_strip(group, flow.rows);
       if (flows.counts_to == 0) flows.counts_from = flows.written_from, flows.counts_to = flows.written_to;
       group.strip = strip - 1;
       group.is_active = strip > 0;
@@ -195,7 +183,7 @@ __global__ void __launch_bounds__(kWarp, kVectorBackwardWarps) vector_backward_k
     const __grid_constant__ Problem<float> problem, const __grid_constant__ VectorLayout layout,
     const __grid_constant__ Gradient<float> gradient, char* saved, int64_t stride, char* flows,
     const PairStatus* statuses) {
-  __shared__ VectorBackwardMemory<Group::kDims, Group::kRows> shared;
+  __shared__ VectorBackwardMemory<Group> shared;
   const int64_t place = int64_t{blockIdx.x} * (kWarp / layout.lanes) + threadIdx.x / layout.lanes;
   const bool exists = place < problem.batch;
   const int64_t pair = exists ? place : problem.batch - 1;

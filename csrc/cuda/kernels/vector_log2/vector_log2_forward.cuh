@@ -7,58 +7,15 @@
 
 namespace softdtw {
 
-template <int kDims>
-struct VectorForwardMemory : VectorMemory<kDims> {
-  using Base = VectorMemory<kDims>;
-  EdgeEntry handed[Base::kGroups][Base::kSteps];  // last rows of strips, at the columns of their last lanes
-};
-
-// So far may vectors be apart for their cost to be `most`, at least.
-template <class CostType>
-__device__ __forceinline__ float radius_of_cost(float most, int dims) {
-  if (CostType::kFactor == 2) return sqrtf(most);
-  if (CostType::kOverCost) return most;
-  return most * rsqrtf(static_cast<float>(dims));  // sums of absolute values, or less
-}
-
-// So far, squared, columns may be from the middle of a strip's rows for all costs to be in integer log2's range. Below 0 where none is.
 template <class Group>
-struct VectorReach {
-  float middle[Group::kDims], most;
-
-  // Of the rows that the group has now, by all lanes.
-  __device__ __forceinline__ void look_at(const Group& group) {
-    float widest = 0;
-#pragma unroll
-    for (int d = 0; d < Group::kDims; ++d) {
-      float sum = 0;
-#pragma unroll
-      for (int k = 0; k < Group::kRows; ++k) sum += group.x[k][d];
-      for (int distance = group.lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
-      middle[d] = sum / static_cast<float>(group.lanes * Group::kRows);
-    }
-#pragma unroll
-    for (int k = 0; k < Group::kRows; ++k) widest = greater(widest, square(group.x[k]));
-    for (int distance = group.lanes / 2; distance > 0; distance /= 2)
-      widest = greater(widest, __shfl_xor_sync(kAllLanes, widest, distance));
-    const float deepest = group.penalty.room(kDeepestUnscaled);
-    const float radius = radius_of_cost<typename Group::CostType>(deepest / group.factor, Group::kDims);
-    const float rest = radius * 0.9999f - sqrtf(widest);
-    most = deepest >= 0 && group.factor < INFINITY && rest >= 0 ? rest * rest : -1;
-  }
-  template <int kSize>
-  __device__ __forceinline__ float square(const float (&vector)[kSize]) const {
-    float sum = 0;
-#pragma unroll
-    for (int d = 0; d < Group::kDims; ++d) sum = fmaf(vector[d] - middle[d], vector[d] - middle[d], sum);
-    return sum;
-  }
+struct VectorForwardMemory : Group::Memory {
+  EdgeEntry handed[GroupEdges::kGroups][GroupEdges::kSteps];  // last rows of strips, at the columns of their last lanes
 };
 
 // The group's part: `own` of its pair, in what is saved or, for the edge alone, in scratch memory. Returns the pair's status.
 template <class Group>
 __device__ __forceinline__ PairStatus vector_forward(
-    const Problem<float>& problem, const VectorLayout& layout, VectorForwardMemory<Group::kDims>& memory, int64_t pair,
+    const Problem<float>& problem, const VectorLayout& layout, VectorForwardMemory<Group>& memory, int64_t pair,
     bool wanted, char* own, float* value) {
   constexpr int kSteps = Group::kSteps, kRows = Group::kRows;
   Group group(problem, layout.has_fours, layout.forward_lanes, memory, pair, wanted);
@@ -67,7 +24,7 @@ __device__ __forceinline__ PairStatus vector_forward(
   const int lane_of_part = group.lane & (layout.lanes - 1), last_lane_of_part = group.lane | (layout.lanes - 1);
   const int last_part = (group.extent.n - 1) / (layout.lanes * kRows);
   const auto edge_above = [&] { return layout.edge(own, max(group.strip * parts - 1, 0)); };
-  VectorReach<Group> reach;
+  typename Group::Reach reach;
   Log2State<kRows> state;
   state.start(false);
   PairStatus status = PairStatus::kGivenUp;
@@ -80,17 +37,16 @@ __device__ __forceinline__ PairStatus vector_forward(
     const int first_chunk = group.first_chunk();
     const bool starts = group.is_active && chunk == first_chunk;
     if (__any_sync(kAllLanes, starts)) {
-      if (starts) group.read_rows();
+      if (starts) group.begin_strip();
       reach.look_at(group);
     }
     __pipeline_wait_prior(0);
     __syncwarp();
     const bool ends_strip = chunk == group.last_chunk();
+    group.fetch_other_half(group.is_active);
     if (group.is_active && !ends_strip) group.fetch_next(chunk + 1, edge_above(), strip > 0);
     group.meet_edge();
-    const bool is_right =
-        group.lane >= kSteps || reach.square(group.column_at(chunk * kSteps + group.lane).at) <= reach.most;
-    if (!group.all_of_group(is_right && state.is_exact)) group.is_active = false;
+    if (!group.all_of_group(reach.holds(group) && state.is_exact)) group.is_active = false;
     if (starts) {
       state = Log2State<kRows>();
       state.start(group.is_top_lane());
@@ -102,9 +58,10 @@ __device__ __forceinline__ PairStatus vector_forward(
       state.keep(layout.snapshot(own, strip_of_part, chunk - first_chunk, lane_of_part), layout.lanes);
 
     const auto step = [&](int t, auto is_careful) {
+      if (t == kSteps / 2) group.fetch_half_of_next(group.is_active && !ends_strip);
       const int column = chunk * kSteps + t - group.lane;
       group.bring_edge(t);
-      state.template step<is_careful()>(group, group.column_at(column), column, entry);
+      state.template step<is_careful()>(group, group.at_step(t), column, entry);
       if (lane_of_part == layout.lanes - 1) {
         const Entry<float>& last = state.left[kRows - 1];
         memory.handed[threadIdx.x / layout.lanes][t] = {
@@ -129,6 +86,7 @@ __device__ __forceinline__ PairStatus vector_forward(
       for (int t = 0; t < kSteps; ++t) step(t, std::false_type());
     }
     state.renew(group);
+    state.is_exact = state.is_exact && group.had_costs_in_range();
     const bool is_exact = is_careful && group.all_of_group(state.is_exact);  // elsewhere known with the next chunk
     __syncwarp();
     const int column = chunk * kSteps + lane_of_part - last_lane_of_part;
@@ -161,10 +119,10 @@ __device__ __forceinline__ PairStatus vector_forward(
 }
 
 template <class Group>
-__global__ void __launch_bounds__(kWarp, kVectorForwardWarps<Group::kRows>) vector_forward_kernel(
+__global__ void __launch_bounds__(kWarp, kVectorForwardWarps) vector_forward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ VectorLayout layout, float* value, char* memory,
     int64_t stride, PairStatus* statuses) {
-  __shared__ VectorForwardMemory<Group::kDims> shared;
+  __shared__ VectorForwardMemory<Group> shared;
   const int64_t place = int64_t{blockIdx.x} * (kWarp / layout.forward_lanes) + threadIdx.x / layout.forward_lanes;
   const bool exists = place < problem.batch;
   const int64_t pair = exists ? place : problem.batch - 1;

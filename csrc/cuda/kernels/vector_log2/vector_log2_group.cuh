@@ -1,114 +1,62 @@
-// A group of lanes that has a pair: which one, the rows of its strip, and what comes in to a chunk through shared memory.
+// A group of lanes whose costs are those of vectors: its rows' are in registers, and columns come in through shared memory.
 #pragma once
 
-#include <cuda_pipeline_primitives.h>
-
-#include "cuda/kernels/integer_log2/integer_log2.cuh"
 #include "cuda/kernels/multivariate/costs/vector_cost.cuh"
-#include "vector_log2_layout.cuh"
+#include "lane_group.cuh"
 
 namespace softdtw {
 
-// So many numbers, of a column or of its gradient.
-template <int kDims>
-struct Vector {
-  float at[kDims];
-};
-
 // The groups' shared memory that both passes have. Column c is in slot c of its group's ring: those of a chunk and of the next one.
 template <int kDims>
-struct VectorMemory {
-  static constexpr int kSteps = VectorLayout::kSteps, kGroups = VectorLayout::kMostGroups;
+struct VectorMemory : GroupEdges {
   static constexpr int kFours = (kDims + 3) / 4, kRing = 32, kSlots = kRing * kGroups;
   float4 columns[kFours * kSlots];
-  EdgeEntry edge[2][kGroups]
-                [kSteps];  // the row above a strip, at the columns of its first lane, of a chunk and of the next one
 };
 
-// The vectors of a lane's rows in one strip after the other; all the group's lanes are in the same chunk. To integer log2 it is what a
-// ShortPair is, but that a strip's first lane has the strip above it, and its last one the strip below.
+template <class Group>
+class VectorReach;
+template <class Group>
+class VectorSums;
+
 template <class CostType_, int kDims_, int kRows_, class Penalty, bool kHasBand_ = false>
-struct VectorGroup {
+struct VectorGroup : LaneGroup<kRows_, Penalty, kHasBand_> {
+  using Base = LaneGroup<kRows_, Penalty, kHasBand_>;
   using CostType = CostType_;
   using Memory = VectorMemory<kDims_>;
   using Column = Vector<kDims_>;
-  static constexpr int kDims = kDims_, kRows = kRows_, kSteps = VectorLayout::kSteps;
-  static constexpr bool kHasBand = kHasBand_;
-  const Problem<float>& problem;
+  using Reach = VectorReach<VectorGroup>;
+  using Leaving = VectorSums<VectorGroup>;
+  using Forward = VectorGroup;
+  using Backward = VectorGroup;
+  static constexpr int kDims = kDims_, kRows = kRows_, kSteps = Base::kSteps;
+  using Base::chunk;
+  using Base::extent;
+  using Base::from_below;
+  using Base::group;
+  using Base::is_last_lane;
+  using Base::lane;
+  using Base::lanes;
+  using Base::problem;
+  using Base::strip;
   Memory& memory;
-  const int lanes, lane, group;
-  const int64_t pair;
-  Extent extent;
-  const float factor;
-  const Penalty penalty;
   const View<const float> rows, columns;
   const bool reads_fours;
   float x[kRows][kDims];
-  int strips, end_lane, end_row, end_step, end_chunk;  // of the pair; the last cell's, in the last strip
-  bool is_active;
-  int strip = 0, chunk = 0;
-  // Of the strip above a first lane: m is relative to this in a chunk; and its entry at a step.
-  int edge_reference = 0;
-  Entry<float> edge_entry = {0, 1};
-  float flow_below = 0;  // E that flows up into a last lane, at a step
 
   __device__ VectorGroup(
       const Problem<float>& problem_, bool has_fours, int lanes_, Memory& memory_, int64_t own, bool wanted)
-      : problem(problem_),
+      : Base(problem_, lanes_, memory_, own, wanted),
         memory(memory_),
-        lanes(lanes_),
-        lane(threadIdx.x & (lanes_ - 1)),
-        group(threadIdx.x / lanes_),
-        pair(own),
-        extent(problem_.extent(own)),
-        factor(static_cast<float>(problem_.scale_of(own))),
-        penalty(problem_.penalty_of(own) * problem_.scale_of(own)),
         rows(problem_.x.pair(own)),
         columns(problem_.y.pair(own)),
-        reads_fours(kDims % 4 == 0 && has_fours),
-        is_active(wanted && extent.valid()) {
-    if (!extent.valid()) extent.n = extent.m = 1;
-    const int last = extent.n - 1, of_strip = lanes * kRows;
-    strips = last / of_strip + 1;
-    end_lane = last % of_strip / kRows;
-    end_row = last % kRows;
-    end_step = extent.m - 1 + end_lane;
-    end_chunk = end_step / kSteps;
+        reads_fours(kDims % 4 == 0 && has_fours) {
     // Numbers where no copies go to.
-    static_assert(Memory::kGroups * kSteps == kWarp);
-    for (auto& edge : memory.edge) edge[threadIdx.x / kSteps][threadIdx.x % kSteps] = {1, 0};
     if (kDims == kFewDims)
       for (int i = threadIdx.x; i < Memory::kFours * Memory::kSlots; i += kWarp) memory.columns[i] = float4{0, 0, 0, 0};
     __syncwarp();
   }
-  __device__ __forceinline__ bool is_first_lane() const { return lane == 0; }
-  __device__ __forceinline__ bool is_last_lane() const { return lane == lanes - 1; }
-  __device__ __forceinline__ bool is_top_lane() const { return lane == 0 && strip == 0; }  // of the table
-  __device__ __forceinline__ bool is_last_strip() const { return strip == strips - 1; }
-  // Of the strip: with a band from where the row above it is in the band to where its last row leaves it.
-  __device__ __forceinline__ int first_chunk() const { return first_chunk_of(strip * lanes * kRows); }
-  __device__ __forceinline__ int first_chunk_of(int first_row) const {
-    return kHasBand ? max(first_row + extent.low - 1, 0) / kSteps : 0;
-  }
-  __device__ __forceinline__ int last_chunk() const {
-    if (is_last_strip()) return end_chunk;
-    int last = extent.m - 1;
-    if (kHasBand) last = min(last, (strip + 1) * lanes * kRows - 1 + extent.high);
-    return (last + lanes - 1) / kSteps;
-  }
-  // Of the lane's row k; row -1 is the last one of the lane above.
-  __device__ __forceinline__ bool is_in_band(int column, int k) const {
-    const int apart = column - (strip * lanes + lane) * kRows - extent.low;
-    return static_cast<unsigned>(apart - k) <= static_cast<unsigned>(extent.high - extent.low);
-  }
-  __device__ __forceinline__ bool ends_here() const { return is_last_strip() && chunk == end_chunk; }
-  // The step of a chunk in which the lane meets the pair's last cell; else -1.
-  __device__ __forceinline__ int step_of_end() const {
-    return ends_here() && lane == end_lane ? end_step - chunk * kSteps : -1;
-  }
-
   // Rows past the pair's end repeat its last one: such cells hold finite numbers that no result depends on.
-  __device__ __forceinline__ void read_rows() {
+  __device__ __forceinline__ void begin_strip() {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const float* const row = rows.data + min((strip * lanes + lane) * kRows + k, extent.n - 1) * rows.row_stride;
@@ -128,20 +76,23 @@ struct VectorGroup {
     }
   }
   // Start to copy what a chunk needs: its columns, all or those of the last or the first kSteps that the chunk before or behind it
-  // has not; and the row above the strip, if there is one. The copies are there once the lane has waited for them, and then the warp
-  // for its lanes.
+  // has not; and the row above the strip.
   __device__ __forceinline__ void fetch_all(int chunk_, const EdgeEntry* line, bool has_line) const {
     for (int i = lane; i < lanes + kSteps - 1; i += lanes) fetch_column(chunk_ * kSteps - (lanes - 1) + i);
-    fetch_edge(chunk_, line, has_line);
+    this->fetch_edge(chunk_, line, has_line);
   }
   __device__ __forceinline__ void fetch_next(int chunk_, const EdgeEntry* line, bool has_line) const {
     if (lane < kSteps) fetch_column(chunk_ * kSteps + lane);
-    fetch_edge(chunk_, line, has_line);
+    this->fetch_edge(chunk_, line, has_line);
   }
   __device__ __forceinline__ void fetch_before(int chunk_, const EdgeEntry* line, bool has_line) const {
     if (lane < kSteps) fetch_column(chunk_ * kSteps - (lanes - 1) + lane);
-    fetch_edge(chunk_, line, has_line);
+    this->fetch_edge(chunk_, line, has_line);
   }
+  // What comes later than these: nothing.
+  __device__ __forceinline__ void fetch_other_half(bool) const {}
+  __device__ __forceinline__ void fetch_half_of_next(bool) const {}
+  __device__ __forceinline__ void fetch_late(bool, int) const {}
   __device__ __forceinline__ void fetch_column(int at) const {
     const float* const column = columns.data + min(max(at, 0), extent.m - 1) * columns.row_stride;
     float4* const slot = memory.columns + group * ring() + (at & (ring() - 1));
@@ -157,12 +108,9 @@ struct VectorGroup {
               reinterpret_cast<float*>(slot + d / 4 * Memory::kSlots) + d % 4, column + d, sizeof(float));
     }
   }
-  __device__ __forceinline__ void fetch_edge(int chunk_, const EdgeEntry* line, bool has_line) const {
-    if (has_line && lane < kSteps)
-      __pipeline_memcpy_async(
-          &memory.edge[chunk_ & 1][group][lane], line + min(chunk_ * kSteps + lane, extent.m - 1), sizeof(EdgeEntry));
-    __pipeline_commit();
-  }
+  // At a step of the chunk.
+  __device__ __forceinline__ Column at_step(int t) { return column_at(chunk * kSteps + t - lane); }
+  __device__ __forceinline__ Column at_step_back(int t) const { return column_at(chunk * kSteps + t - lane); }
   __device__ __forceinline__ int ring() const { return lanes * 2 > Memory::kRing ? 2 * Memory::kRing : Memory::kRing; }
   __device__ __forceinline__ Column column_at(int column) const {
     const float4* const slot = memory.columns + group * ring() + (column & (ring() - 1));
@@ -176,21 +124,6 @@ struct VectorGroup {
         if (4 * f + d < kDims) vector.at[4 * f + d] = own[d];
     }
     return vector;
-  }
-  // Of a chunk whose edge has arrived; then of its steps. At the table's upper end it is nothing.
-  __device__ __forceinline__ void meet_edge() {
-    int from = 0;  // a step that has an entry
-    if (kHasBand && strip > 0) {
-      const int above = strip * lanes * kRows - 1, before = chunk * kSteps;
-      from = max(above + extent.low - before, 0);
-      if (from >= kSteps || before > above + extent.high) return;
-    }
-    edge_reference = (strip > 0 ? memory.edge[chunk & 1][group][from].m : 0) - static_cast<int>(kLog2Floor);
-  }
-  __device__ __forceinline__ void bring_edge(int t) {
-    const EdgeEntry entry = memory.edge[chunk & 1][group][t];
-    edge_entry = {static_cast<float>(entry.m - edge_reference), entry.s};
-    if (kHasBand && is_first_lane() && !is_in_band(chunk * kSteps + t, -1)) edge_entry = {Unreachable<float>::value, 1};
   }
   __device__ __forceinline__ float cost_at(int k, const Column& y) const {
     float shares = 0;
@@ -213,28 +146,6 @@ struct VectorGroup {
       sum.at[d] = CostType::add_slope(over, u[d], sum.at[d]);
     }
   }
-  __device__ __forceinline__ unsigned votes_of_group(bool vote) const {
-    const int first = threadIdx.x & ~(lanes - 1);
-    return __ballot_sync(kAllLanes, vote) >> first & (0xffffffffu >> (kWarp - lanes));
-  }
-  __device__ __forceinline__ bool any_of_group(bool vote) const { return votes_of_group(vote) != 0; }
-  __device__ __forceinline__ bool all_of_group(bool vote) const { return votes_of_group(!vote) == 0; }
-  template <typename Number>
-  __device__ __forceinline__ Number of_lane(Number a, int from) const {
-    return __shfl_sync(kAllLanes, a, from, lanes);
-  }
-  __device__ __forceinline__ Entry<float> from_above(const Entry<float>& entry) const {
-    const Entry<float> above = {__shfl_up_sync(kAllLanes, entry.m, 1, lanes), __shfl_up_sync(kAllLanes, entry.s, 1, lanes)};
-    return is_first_lane() ? edge_entry : above;
-  }
-  __device__ __forceinline__ int from_above(int reference) const {
-    const int above = __shfl_up_sync(kAllLanes, reference, 1, lanes);
-    return is_first_lane() ? edge_reference : above;
-  }
-  __device__ __forceinline__ float from_below(float e) const {
-    const float below = __shfl_down_sync(kAllLanes, e, 1, lanes);
-    return is_last_lane() ? flow_below : below;
-  }
   __device__ __forceinline__ Column from_below(const Column& sum) const {
     Column below;
 #pragma unroll
@@ -243,6 +154,98 @@ struct VectorGroup {
       if (is_last_lane()) below.at[d] = 0;
     }
     return below;
+  }
+};
+
+// So far may vectors be apart for their cost to be `most`, at least.
+template <class CostType>
+__device__ __forceinline__ float radius_of_cost(float most, int dims) {
+  if (CostType::kFactor == 2) return sqrtf(most);
+  if (CostType::kOverCost) return most;
+  return most * rsqrtf(static_cast<float>(dims));  // sums of absolute values, or less
+}
+
+// So far, squared, columns may be from the middle of a strip's rows for all costs to be in integer log2's range. Below 0 where none is.
+template <class Group>
+class VectorReach {
+  float middle[Group::kDims], most;
+
+ public:
+  // Of the rows that the group has now, by all lanes.
+  __device__ __forceinline__ void look_at(const Group& group) {
+    float widest = 0;
+#pragma unroll
+    for (int d = 0; d < Group::kDims; ++d) {
+      float sum = 0;
+#pragma unroll
+      for (int k = 0; k < Group::kRows; ++k) sum += group.x[k][d];
+      for (int distance = group.lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+      middle[d] = sum / static_cast<float>(group.lanes * Group::kRows);
+    }
+#pragma unroll
+    for (int k = 0; k < Group::kRows; ++k) widest = greater(widest, square(group.x[k]));
+    for (int distance = group.lanes / 2; distance > 0; distance /= 2)
+      widest = greater(widest, __shfl_xor_sync(kAllLanes, widest, distance));
+    const float deepest = group.penalty.room(kDeepestUnscaled);
+    const float radius = radius_of_cost<typename Group::CostType>(deepest / group.factor, Group::kDims);
+    const float rest = radius * 0.9999f - sqrtf(widest);
+    most = deepest >= 0 && group.factor < INFINITY && rest >= 0 ? rest * rest : -1;
+  }
+  // Whether the columns of a chunk are, those that come to the first lane: all lanes of a group are to say so.
+  __device__ __forceinline__ bool holds(const Group& group) const {
+    return group.lane >= Group::kSteps || square(group.column_at(group.chunk * Group::kSteps + group.lane).at) <= most;
+  }
+
+ private:
+  template <int kSize>
+  __device__ __forceinline__ float square(const float (&vector)[kSize]) const {
+    float sum = 0;
+#pragma unroll
+    for (int d = 0; d < Group::kDims; ++d) sum = fmaf(vector[d] - middle[d], vector[d] - middle[d], sum);
+    return sum;
+  }
+};
+
+// What backward leaves: a lane's sums over its rows, when a strip is done, and the first lane's of a chunk's columns.
+template <class Group>
+class VectorSums {
+  static constexpr int kDims = Group::kDims, kSteps = Group::kSteps;
+  using Column = typename Group::Column;
+  const View<float> dx, dy;
+  const float scale;
+  Column (&sums)[kSteps];
+
+ public:
+  struct Memory {
+    Column sums[GroupEdges::kGroups][kSteps];
+  };
+
+  template <class Table>
+  __device__ VectorSums(const Group& group, const Gradient<float>& gradient, float scale_, Memory& memory, Table&)
+      : dx(gradient.x.pair(group.pair)), dy(gradient.y.pair(group.pair)), scale(scale_), sums(memory.sums[group.group]) {}
+  __device__ __forceinline__ void begin_strip(const Group&) {}
+  __device__ __forceinline__ void step(const Group& group, int t, const Column& sum) {
+    if (group.is_first_lane()) sums[t] = sum;
+  }
+  // By all lanes, once they have their sums.
+  __device__ __forceinline__ void end_chunk(const Group& group) {
+    const int from = group.chunk * kSteps, to = min(from + kSteps, group.extent.m);
+    if (!group.is_active || dy.data == nullptr) return;
+    for (int i = group.lane; from + i < to; i += group.lanes)
+#pragma unroll
+      for (int d = 0; d < kDims; ++d)
+        if (d < group.problem.dim) dy.at(from + i, d) -= sums[i].at[d] * scale;
+  }
+  __device__ __forceinline__ void end_strip(const Group& group, const Column (&of_rows)[Group::kRows]) {
+    if (dx.data == nullptr) return;
+#pragma unroll
+    for (int k = 0; k < Group::kRows; ++k) {
+      const int row = (group.strip * group.lanes + group.lane) * Group::kRows + k;
+      if (row < group.extent.n)
+#pragma unroll
+        for (int d = 0; d < kDims; ++d)
+          if (d < group.problem.dim) dx.at(row, d) = of_rows[k].at[d] * scale;
+    }
   }
 };
 

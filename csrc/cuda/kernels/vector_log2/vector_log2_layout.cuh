@@ -7,9 +7,7 @@
 namespace softdtw {
 
 // Warps of a multiprocessor that registers are given out for.
-template <int kRows>
-constexpr int kVectorForwardWarps = 16;
-constexpr int kVectorBackwardWarps = 8;
+constexpr int kVectorForwardWarps = 16, kVectorBackwardWarps = 8;
 
 // An entry s 2^-m on its way between strips: s in [1, 2), m from the table's first cell.
 struct EdgeEntry {

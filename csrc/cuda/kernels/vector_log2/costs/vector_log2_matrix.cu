@@ -1,0 +1,8 @@
+// The kernels of integer log2 for ready-made costs.
+#include "vector_log2_kernels.cuh"
+
+namespace softdtw {
+
+SOFTDTW_VECTOR_LOG2(, MatrixCost)
+
+}  // namespace softdtw
