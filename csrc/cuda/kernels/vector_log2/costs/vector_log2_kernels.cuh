@@ -4,23 +4,28 @@
 #include <type_traits>
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/vector_log2/matrix/matrix_backward.cuh"
+#include "cuda/kernels/vector_log2/matrix/matrix_forward.cuh"
 #include "cuda/kernels/vector_log2/vector_log2.h"
 #include "cuda/kernels/vector_log2/vector_log2_backward.cuh"
 #include "cuda/kernels/vector_log2/vector_log2_forward.cuh"
-#include "matrix_group.cuh"
 
 namespace softdtw {
 
 // In the place of a cost of vectors: ready-made ones, of a matrix that is turned.
 struct MatrixCost {};
+template <class Penalty, bool kHasBand = false>
+struct MatrixGroups {
+  using Forward = MatrixForwardGroup<rows_of_group(1), Penalty, kHasBand>;
+  using Backward = MatrixBackwardGroup<rows_of_group(1), Penalty, kHasBand>;
+};
 
 // Call f with null of the type of the groups that kernels are compiled for.
 template <class F>
 cudaError_t with_matrix_group(const Problem<float>& problem, F&& f) {
-  constexpr int kRows = rows_of_group(1);
-  if (call_of(problem, false).has_band) return f(static_cast<MatrixGroup<kRows, Log2Penalty, true>*>(nullptr));
-  if (call_of(problem, false).has_penalty) return f(static_cast<MatrixGroup<kRows, Log2Penalty>*>(nullptr));
-  return f(static_cast<MatrixGroup<kRows, NoLog2Penalty>*>(nullptr));
+  if (call_of(problem, false).has_band) return f(static_cast<MatrixGroups<Log2Penalty, true>*>(nullptr));
+  if (call_of(problem, false).has_penalty) return f(static_cast<MatrixGroups<Log2Penalty>*>(nullptr));
+  return f(static_cast<MatrixGroups<NoLog2Penalty>*>(nullptr));
 }
 template <class CostType, class F>
 cudaError_t with_vector_group(const Problem<float>& problem, int rows, F&& f) {

@@ -1,5 +1,5 @@
 // The kernels of integer log2 for ready-made costs.
-#include "vector_log2_kernels.cuh"
+#include "cuda/kernels/vector_log2/costs/vector_log2_kernels.cuh"
 
 namespace softdtw {
 
