@@ -214,6 +214,21 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
             assert kernel_of(fewest, cost) == f"stencil/{'vector_log2' if is_log2 else 'extended_range'}"
 
 
+@pytest.mark.parametrize("device", ["sm_80", "sm_86", "sm_90"])
+def test_many_pairs_of_ready_made_costs_are_integer_log2(device):
+    def is_log2(batch, n, gradient, options=PLAIN, dtype=torch.float32):
+        found = chosen(device, batch, n, 1, dtype, gradient, cost="matrix", options=options)
+        return found == "stencil/vector_log2"
+
+    for n in (10, 96, 256, 512, 1024, 2048):
+        for gradient in (False, True):
+            assert is_log2(4096, n, gradient) and is_log2(4096, n, gradient, (False, True, True))
+            assert not is_log2(64, n, gradient) and not is_log2(4096, n, gradient, dtype=torch.float64)
+    assert not is_log2(4096, 2049, True)
+    fewest = 600 * DEVICES[device][1] // 132
+    assert is_log2(fewest, 200, True) and not is_log2(fewest, 200, False)
+
+
 def test_many_dimensions_spread_a_pair_over_more_blocks():
     for batch in (1, 5000):
         assert chosen("sm_90", batch, 512, 16).startswith("tiled")
@@ -228,8 +243,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
                 options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
                 assert select_kernel(200, **options) == "stencil/linear_domain"
         assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/vector_log2"
-    for option in ({"bandwidth": 3}, {"cost": "matrix"}):
-        assert select_kernel(200, warp_penalty=0.1, **option, **short) == "stencil/extended_range"
+    assert select_kernel(200, warp_penalty=0.1, bandwidth=3, **short) == "stencil/extended_range"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
     # Of few pairs tiled has fast kernels, too, and of long ones alone.
     for option in ({}, {"cost": "huber"}, {"options": (False, True, False)}):
