@@ -14,15 +14,15 @@ class Block(NamedTuple):
 
     pairs: Listed
     weight: torch.Tensor  # (count,) float64; those of a group sum to 1
-    chunks: torch.Tensor  # (T,): of how many pairs each partial sum is
-    per_group: torch.Tensor  # (G,): how many partial sums a group has
+    chunks: torch.Tensor  # (T + 1,): from where to where the pairs of each partial sum are
+    of_group: torch.Tensor  # (G + 1,): and from where to where the partial sums of each group
 
     def sums(self, per_pair):
         """(count, ...) summed over the pairs of each group, (G, ...); in one order, so the same from run to run."""
         flat = per_pair.reshape(len(per_pair), -1)
         # Unchecked: a check would wait for the device.
-        partial = torch.segment_reduce(flat, "sum", lengths=self.chunks, unsafe=True, initial=0)
-        total = torch.segment_reduce(partial, "sum", lengths=self.per_group, unsafe=True, initial=0)
+        partial = torch.segment_reduce(flat, "sum", offsets=self.chunks, unsafe=True, initial=0)
+        total = torch.segment_reduce(partial, "sum", offsets=self.of_group, unsafe=True, initial=0)
         return total.view(-1, *per_pair.shape[1:])
 
 
@@ -71,4 +71,9 @@ class Groups:
         before = CHUNK * (chunk - (ends - per_group)[owner])
         own = slice(first, last)
         pairs = Listed(self._x_index[own], self._y_index[own])
-        return Block(pairs, self._weight[own], (counts[owner] - before).clamp(0, CHUNK), per_group)
+        return Block(pairs, self._weight[own], _offsets((counts[owner] - before).clamp(0, CHUNK)), _offsets(per_group))
+
+
+def _offsets(lengths):
+    """Where each part begins and, last, where all end."""
+    return torch.nn.functional.pad(lengths.cumsum(0), (1, 0))

@@ -10,24 +10,30 @@ class Objective:
     def __init__(self, groups, length, cost, options, kernel, is_hard=False):
         """options: arguments.Options, with the lengths of the series as those of y."""
         self.groups, self._cost, self._options = groups, cost, options
-        _, self.series, name, own, self._factor = reduced(groups.series[:1, :1], groups.series, cost, options)
+        _, self.series, name, own, factor = reduced(groups.series[:1, :1], groups.series, cost, options)
         numbers = own.bandwidth, own.gamma, own.warp_penalty
         self.measure = Measure(is_hard, name, *numbers, False, kernel, None, groups.lengths)
         average = self.series[:1, :1].expand(1, length, -1)  # which has the shape of an average
         self.blocks = groups.blocks(self.measure.pairs_of_call(average, self.series, with_gradients=True))
+        self._weights = [block.weight / factor for block in self.blocks]
+        self._arriving = [weight.to(self.series.dtype) for weight in self._weights]
+
+    @property
+    def is_recordable(self):
+        """Whether a call may run while a stream is captured; what a callable does is its own."""
+        return not callable(self._cost)
 
     def __call__(self, average):
         """(value (G,) float64, gradient (G, L, D)) of averages (G, L, D)."""
         average = average.to(self.groups.series.dtype)
         own = self._in_kernels_cost(average)
-        value, gradient = 0, 0
-        for block in self.blocks:
-            weight = block.weight / self._factor
+        value, gradient = None, None
+        for block, weight, arriving in zip(self.blocks, self._weights, self._arriving, strict=True):
             of_pairs, of_average, _ = self.measure.values_and_gradients(
-                own, self.series, block.pairs, lambda weight=weight: weight.to(own.dtype), True, False
+                own, self.series, block.pairs, lambda arriving=arriving: arriving, True, False
             )
-            value = value + block.sums(weight * of_pairs)
-            gradient = gradient + block.sums(of_average)
+            of_block = block.sums(weight * of_pairs), block.sums(of_average)
+            value, gradient = of_block if value is None else (value + of_block[0], gradient + of_block[1])
         if self._cost == "cosine":
             with torch.enable_grad():
                 average = average.clone().requires_grad_()
@@ -52,6 +58,10 @@ class DivergenceObjective:
             series, lengths = groups.series[index], None if groups.lengths is None else groups.lengths[index]
             own = soft_dtw(series, series, x_lengths=lengths, y_lengths=lengths, **options)
             self._of_series = self._of_series + block.sums(block.weight * own)
+
+    @property
+    def is_recordable(self):
+        return self._objective.is_recordable
 
     def __call__(self, average):
         value, gradient = self._objective(average)
