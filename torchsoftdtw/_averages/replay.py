@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 QUEUED = 3  # times that the work is queued before it is recorded: many loops end as soon, and libraries get ready
-WORTH = 8  # times that are to come, at least: a recording takes about as long as queueing the work twice
+WORTH = 7  # times that are to come, at least: a recording takes about as long as queueing the work twice
 
 
 class Recorder(NamedTuple):
@@ -67,9 +67,10 @@ class Replay:
                 try:
                     # Other threads may do meanwhile what a recording forbids this one.
                     graph.capture_begin(pool=before and before.pool(), capture_error_mode="thread_local")
-                    self._work()
+                    try:
+                        self._work()
+                    finally:
+                        graph.capture_end()
                 except RuntimeError:  # if it was something else, the work will say so again
                     return None
-                finally:
-                    graph.capture_end()
             return Recorder(stream, graph)

@@ -153,8 +153,10 @@ int rows_of_vectors(const Call& call, const Device& device) {
 }  // namespace
 
 bool are_many_vectors(const Call& call, const Device& device) {
-  if (are_matrices(call))
-    return are_at_least(call.batch, find(call.keeps ? kOfMatrixGradients : kOfMatrixValues, call.n).at[0], device);
+  if (are_matrices(call)) {
+    const int64_t fewest = find(call.keeps ? kOfMatrixGradients : kOfMatrixValues, call.n).at[0];
+    return are_at_least(call.batch, fewest, device);
+  }
   if (!are_vectors(call)) return false;
   const int64_t of_plain = find(call.keeps ? kOfVectorGradients : kOfVectorValues, call.dim, call.n).at[0];
   const int64_t of_penalty = std::min(of_plain, kOfVectorOptions);
