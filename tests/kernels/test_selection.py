@@ -222,10 +222,10 @@ def test_many_pairs_of_ready_made_costs_are_integer_log2(device):
 
     for n in (10, 96, 256, 512, 1024, 2048):
         for gradient in (False, True):
-            assert is_log2(4096, n, gradient) and is_log2(4096, n, gradient, (False, True, True))
-            assert not is_log2(64, n, gradient) and not is_log2(4096, n, gradient, dtype=torch.float64)
-    assert not is_log2(4096, 2049, True)
-    fewest = 600 * DEVICES[device][1] // 132
+            assert is_log2(5000, n, gradient) and is_log2(5000, n, gradient, (False, True, True))
+            assert not is_log2(64, n, gradient) and not is_log2(5000, n, gradient, dtype=torch.float64)
+    assert not is_log2(5000, 2049, True)
+    fewest = 800 * DEVICES[device][1] // 132
     assert is_log2(fewest, 200, True) and not is_log2(fewest, 200, False)
 
 

@@ -24,7 +24,7 @@ enum class Specialization : int {
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
   kBanded,      // linear domain, bands; pairs that it gives up by extended range
-  kVectorLog2,  // integer log2 of few dimensions; pairs that it gives up by extended range
+  kVectorLog2,  // integer log2 of few dimensions or ready-made costs; pairs that it gives up by extended range
 };
 
 struct Plan {

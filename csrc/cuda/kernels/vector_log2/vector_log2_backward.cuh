@@ -54,7 +54,7 @@ __device__ __forceinline__ void vector_backward(
   group.strip = group.strips - 1;
   group.chunk = group.end_chunk;
   bool starts_strip = true;
-  int lowest_chunk = 0;  // that something flows into from below
+  int lowest_chunk = group.end_chunk;  // that something flows into from below, or a higher one
   // What a chunk of the group's strip needs, copied while another one is swept, which has its columns but those before it.
   const auto fetch = [&](int chunk, auto is_beside_another) {
     const EdgeEntry* const edge = layout.edge(own, max(group.strip - 1, 0));
