@@ -30,7 +30,7 @@ from build_support import architectures  # noqa: E402
 from build_support.compilation import compile_all, link, run, tasks  # noqa: E402
 from build_support.headers import check_headers  # noqa: E402
 
-OBJECTS = Path("build") / "objects"  # one place for every way to build, so that none starts anew
+OBJECTS = Path("build") / "objects"  # one place for every way to build, so that none starts anew, but for wheels' kernels
 SOURCES = {
     "torchsoftdtw._cpu": ["csrc/*.cpp", "csrc/binding/**/*.cpp", "csrc/cpu/**/*.cpp", "csrc/cuda/select/**/*.cpp"],
     "torchsoftdtw._cuda": ["csrc/cuda/**/*.cpp", "csrc/cuda/**/*.cu"],
@@ -79,10 +79,14 @@ def include_flags():
     return [*DEFINES, "-Icsrc", "-isystem", str(torch_folder() / "include")]
 
 
+def compresses():
+    return os.environ.get("TORCHSOFTDTW_COMPRESS", "") == "1"
+
+
 def cuda_compiler(stage, names):
     """nvcc up to a stage, for the architectures of these names."""
     wishes = ["-lineinfo"] if os.environ.get("TORCHSOFTDTW_LINEINFO", "") == "1" else []
-    if os.environ.get("TORCHSOFTDTW_COMPRESS", "") == "1":
+    if compresses():
         wishes.append("--compress-mode=size")  # of nvcc 12.8 and later
     options = ["-Xcompiler", ",".join(NVCC_HOST_FLAGS), *architectures.gencode(names)]
     return [*nvcc(), stage, *NVCC_FLAGS, *wishes, *options, *include_flags()]
@@ -154,10 +158,12 @@ class BuildLibraries(build_ext):
 
     def tasks(self, ext):
         if ext.name.endswith("._cuda"):
+            # Those of wheels lie apart, or they and those of this machine's GPUs would replace each other in turn.
+            folder = OBJECTS / "compressed" if compresses() else OBJECTS
             compiler = cuda_compiler("-c", architectures.chosen(find_nvcc()))
         else:
-            compiler = [*host_compiler(), "-c", *HOST_FLAGS, *include_flags()]
-        return tasks(ROOT, OBJECTS / ext.name, ext.sources, compiler)
+            folder, compiler = OBJECTS, [*host_compiler(), "-c", *HOST_FLAGS, *include_flags()]
+        return tasks(ROOT, folder / ext.name, ext.sources, compiler)
 
 
 class CompileArchitectures(Command):

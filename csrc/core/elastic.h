@@ -79,7 +79,19 @@ constexpr bool kIs = false;
 template <typename V, template <typename> class Other>
 constexpr bool kIs<Other<V>, Other> = true;
 
-// One pair, cell by cell: for whoever needs no more than that, and as the definition. Cells are counted from 0.
+template <template <typename> class Other, int kPlace = 0>
+constexpr Measure measure_of() {
+  if constexpr (kIs<std::tuple_element_t<kPlace, Measures<float>>, Other>)
+    return static_cast<Measure>(kPlace);
+  else
+    return measure_of<Other, kPlace + 1>();
+}
+
+// In the place of a measure's type: whichever the problem says, for what need not be fast.
+struct AnyMeasure {};
+
+// One pair, cell by cell: for whoever needs no more than that, and as the definition. Cells are counted from 0. Type: of Measures, or
+// AnyMeasure.
 template <class Type, class Math, typename T>
 class ElasticCells {
  public:
@@ -94,31 +106,40 @@ class ElasticCells {
 
   SOFTDTW_HD T distance(int i, int j) const { return cost_of_vectors(i, j); }
 
+  template <template <typename> class Other>
+  SOFTDTW_HD bool is() const {
+    if constexpr (std::is_same_v<Type, AnyMeasure>)
+      return problem_.measure == measure_of<Other>();
+    else
+      return kIs<Type, Other>;
+  }
+
   SOFTDTW_HD StepCosts<T> operator()(int i, int j) const {
     const T own = distance(i, j);
-    if constexpr (kIs<Type, Twed>) {
-      const T before = i > 0 && j > 0 ? Type::match(distance(i - 1, j - 1), between_times(i - 1, j - 1)) : T(0);
-      return {Type::match(own, between_times(i, j)) + before, gap_of_row(i), gap_of_column(j)};
-    } else if constexpr (kIs<Type, Msm>) {
+    if (is<Twed>()) {
+      const T before = i > 0 && j > 0 ? Twed<T>::match(distance(i - 1, j - 1), between_times(i - 1, j - 1)) : T(0);
+      return {Twed<T>::match(own, between_times(i, j)) + before, gap_of_row(i), gap_of_column(j)};
+    }
+    if (is<Msm>()) {
       const T c = T(parameter_), x = x_.at(i, 0), y = y_.at(j, 0);
       return {
-          own, i > 0 ? c + Type::gap(x, x_.at(i - 1, 0), y) : T(INFINITY),
-          j > 0 ? c + Type::gap(y, y_.at(j - 1, 0), x) : T(INFINITY)};
-    } else if constexpr (kIs<Type, Weighted>) {
-      const T all = T(Type::weight(i - j, parameter_, extent_.n > extent_.m ? extent_.n : extent_.m)) * own;
-      return {all, all, all};
-    } else {
-      return {Type::match(own, T(parameter_)), gap_of_row(i), gap_of_column(j)};
+          own, i > 0 ? c + Msm<T>::gap(x, x_.at(i - 1, 0), y) : T(INFINITY),
+          j > 0 ? c + Msm<T>::gap(y, y_.at(j - 1, 0), x) : T(INFINITY)};
     }
+    if (is<Weighted>()) {
+      const T all = T(Weighted<T>::weight(i - j, parameter_, extent_.n > extent_.m ? extent_.n : extent_.m)) * own;
+      return {all, all, all};
+    }
+    const T epsilon = T(parameter_);
+    const T match = is<Edr>() ? Edr<T>::match(own, epsilon) : is<Lcss>() ? Lcss<T>::match(own, epsilon) : own;
+    return {match, gap_of_row(i), gap_of_column(j)};
   }
 
   // u and l where they do not depend on the cell; of a summed border, too.
-  SOFTDTW_HD T gap_of_row(int i) const {
-    return kIs<Type, Edr> || kIs<Type, Lcss> ? T(1) : problem_.x_gaps.of(x_series_).at(i);
-  }
-  SOFTDTW_HD T gap_of_column(int j) const {
-    return kIs<Type, Edr> || kIs<Type, Lcss> ? T(1) : problem_.y_gaps.of(y_series_).at(j);
-  }
+  SOFTDTW_HD T gap_of_row(int i) const { return counts() ? T(1) : problem_.x_gaps.of(x_series_).at(i); }
+  SOFTDTW_HD T gap_of_column(int j) const { return counts() ? T(1) : problem_.y_gaps.of(y_series_).at(j); }
+  // Whether distances count by no more than a threshold.
+  SOFTDTW_HD bool counts() const { return is<Edr>() || is<Lcss>(); }
 
   SOFTDTW_HD T between_times(int i, int j) const {
     if (problem_.x_times.data == nullptr) return T(parameter_) * T(i - j);

@@ -20,7 +20,7 @@ LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
 LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
 WATCHED = ["-fsanitize=thread", "-g1"]  # calls what races.cpp has in the place of a library
 WATCHED_ROOMS = ("bidirectional", "linear_domain", "multivariate", "multivariate/costs", "ranges", "stencil", "tiled")
-WATCHED_ROOMS += ("warp_specialised",)
+WATCHED_ROOMS += ("warp_specialised", "../gradients")  # of csrc/cuda/kernels
 MACHINE = [HERE / "machine.cpp", HERE / "races.cpp"]
 LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 
@@ -63,8 +63,8 @@ def build_watched(folder, plain):
     plain: where build_kernels() has put its objects, which are taken for all others.
     """
     _copy(folder, KERNELS)
-    rooms = [folder / "csrc" / "cuda" / "kernels" / room for room in WATCHED_ROOMS]
-    own = [source for source in _sources(folder) if source.name == "kernels.cpp" or source.parent in rooms]
+    rooms = [(folder / "csrc" / "cuda" / "kernels" / room).resolve() for room in WATCHED_ROOMS]
+    own = [source for source in _sources(folder) if source.name == "kernels.cpp" or source.parent.resolve() in rooms]
     others = [plain / f"{source.name}.o" for source in _sources(folder) if source not in own]
     # First the own ones: of an inline function that several objects have, the linker takes the first.
     return _linked(folder, [*_compiled(folder, own, WATCHED), *others])

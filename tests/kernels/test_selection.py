@@ -331,8 +331,10 @@ def test_more_strips_mean_more_rows_a_thread():
     assert rows(4096, 1000, dtype=torch.float64) == 2
     assert rows(1, 9, kernel="diagonal") == 0
     for dim, gradient, expected in ((3, False, 4), (4, False, 4), (8, False, 2), (3, True, 2), (8, True, 2)):
-        assert rows(2000, 300, dim, kernel="stencil", gradient=gradient) == expected
-    assert rows(2000, 300, kernel="stencil", gradient=True, cost="matrix") == 2
+        assert rows(2000, 3000, dim, kernel="stencil", gradient=gradient) == expected
+    assert rows(2000, 300, 3, kernel="stencil") == 2  # of what integer log2 of vectors gives up
+    for kernel in ("stencil", "tiled"):
+        assert [rows(4096, 1000, kernel=kernel, gradient=keeps, cost="matrix") for keeps in (False, True)] == [2, 2]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 sys.path.append(str(next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.py").exists())))
-from build_support import architectures, compilation, headers
+from build_support import architectures, compilation, headers, wheels
 
 NVCC_13 = {(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)}
 NVCC_11 = {(7, 0), (7, 5), (8, 0), (8, 6)}
@@ -301,3 +301,57 @@ def test_older_headers_of_pytorch_are_an_error_that_says_so(tmp_path):
     macros.write_text("#define TORCH_ERROR_CODE_CHECK(call)")
     with pytest.raises(SystemExit, match=r"Those in .* are older"):
         headers.check_headers(tmp_path)
+
+
+# Stands for both compilers: writes what it is to write, and puts down what it compiles.
+NOT_A_COMPILER = """#!{python}
+import sys
+from pathlib import Path
+
+words = sys.argv[1:]
+if "-o" not in words:
+    sys.exit()
+target = words[words.index("-o") + 1]
+Path(target).write_text("")
+if "-MF" in words:
+    Path(words[words.index("-MF") + 1]).write_text(target + " :")
+    with Path(__file__).with_name("compiled").open("a") as compiled:
+        compiled.write(target + "\\n")
+"""
+
+
+def test_neither_a_build_nor_a_wheel_compiles_anew_what_the_other_has_compiled(tmp_path, monkeypatch):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(wheels.ROOT / name, tmp_path / name)
+    shutil.copytree(wheels.ROOT / "build_support", tmp_path / "build_support")
+    for name in ("torchsoftdtw/__init__.py", "csrc/ops.cpp", "csrc/cuda/kernel.cu"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    compiler = tmp_path / "toolkit" / "bin" / "nvcc"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(NOT_A_COMPILER.format(python=sys.executable))
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
+    monkeypatch.setattr(wheels, "ROOT", tmp_path)
+
+    def compiled_by(build):
+        put_down = compiler.with_name("compiled")
+        put_down.unlink(missing_ok=True)
+        build()
+        return put_down.read_text().split() if put_down.exists() else []
+
+    def build():
+        subprocess.run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], check=True, cwd=tmp_path)
+
+    def wheel(part):
+        folder = tmp_path / part
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        wheels.build(part, folder)
+
+    assert len(compiled_by(build)) == 2
+    assert compiled_by(lambda: wheel("cpu")) == []
+    assert [Path(target).name for target in compiled_by(lambda: wheel("cuda"))] == ["kernel.cu.o"]
+    assert compiled_by(build) == compiled_by(lambda: wheel("cuda")) == []

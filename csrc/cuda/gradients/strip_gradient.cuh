@@ -2,7 +2,7 @@
 //
 // Few dimensions: dx: a lane owns its rows. dy: the sum for a column travels with the wavefront, from lane 31 to lane 0 and
 // on to the strip above through dy itself, so every sum has one fixed order and needs no atomics. Many dimensions
-// (has_table_of_gradients): E goes to a table, and dx and dy come from it as matrix products (series_gradient.cuh).
+// (has_table_of_gradients): E goes to a table, and dx and dy come from it as matrix products (series_gradient.cu).
 #pragma once
 
 #include <type_traits>

@@ -105,7 +105,12 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
     case Specialization::kMultivariate:
     case Specialization::kBidirectional:
     case Specialization::kBanded:  // of pairs given up: lower strips have fewer columns outside the band
+    case Specialization::kVectorLog2:
       plan.rows = plan.forward_rows = 2;
+      break;
+    case Specialization::kLinearDomain:
+    case Specialization::kIntegerLog2:
+      if (!call.is_univariate()) plan.rows = plan.forward_rows = 2;
       break;
     case Specialization::kFewDims:
       plan.rows = 2;
@@ -120,13 +125,11 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       if (plan.is_specialised) plan.forward_rows = rows;
       break;
     }
-    case Specialization::kVectorLog2:
-      if (call.keeps) plan.rows = plan.forward_rows;
-      break;
     case Specialization::kExtendedRange:
-      // Strips of tiled, where they are not those of backward by several warps.
-      if (plan.kernel == Kernel::kTiled && !call.is_float64 && call.is_univariate()) plan.forward_rows = 4;
-      if (call.keeps) plan.rows = plan.forward_rows;
+      // Strips of tiled, where they are not those of backward by several warps. Tiles of costs take registers.
+      if (!call.is_float64 && (plan.kernel == Kernel::kTiled || call.cost == Cost::kMatrix))
+        plan.forward_rows = call.is_univariate() ? 4 : 2;
+      plan.rows = plan.forward_rows;
       break;
     default:
       break;

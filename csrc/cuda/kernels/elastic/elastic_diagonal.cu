@@ -7,8 +7,8 @@
 // (soft), each a table of its own; entries live for three diagonals only.
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/diagonal/diagonals.cuh"
-#include "elastic_gradient.cuh"
 #include "elastic_kernels.h"
+#include "elastic_masses.cuh"
 
 namespace softdtw {
 namespace {

@@ -49,7 +49,7 @@ cudaError_t soft_strips_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream);
 
-// Along the paths of a hard problem, whichever kernel found them: elastic_path.cu.
+// Along the paths of a hard problem, whichever kernel found them: elastic_gradient.cu.
 template <typename T>
 cudaError_t elastic_path_backward(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const Span* spans, cudaStream_t stream);

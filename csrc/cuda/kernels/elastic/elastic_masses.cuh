@@ -70,4 +70,10 @@ class ElasticPath {
   const int n_;
 };
 
+// (13) from them: elastic_gradient.cu.
+template <class Masses, typename T>
+cudaError_t elastic_gradient(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const typename Masses::Saved& saved,
+    cudaStream_t stream);
+
 }  // namespace softdtw

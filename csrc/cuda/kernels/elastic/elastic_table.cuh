@@ -105,11 +105,10 @@ class StepsInto {
   const bool has_sums_;
 };
 
-// f(type) with one of Measures or Ready.
+// f(type) with AnyMeasure or Ready.
 template <typename T, class F>
 auto with_type(const ElasticProblem<T>& problem, F&& f) {
-  if (problem.measure == Measure::kMatrix) return f(Ready{});
-  return with_measure<T>(problem.measure, f);
+  return problem.measure == Measure::kMatrix ? f(Ready{}) : f(AnyMeasure{});
 }
 
 }  // namespace softdtw

@@ -122,18 +122,24 @@ auto with_shape(int rows, F&& f) {
 }
 
 // Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
-// null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says.
+// null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says. By plan.cpp a lane has two rows where costs
+// are ready-made, of what others leave, and of all but one dimension where they cannot have come first.
 template <class S, bool kMayBeLeft = false, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch, bool are_left = false) {
-  if constexpr (sizeof(typename S::Scalar) == 4) {
+  constexpr bool kIsFloat32 = sizeof(typename S::Scalar) == 4;
+  if constexpr (kIsFloat32)
     if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+  if constexpr (kIsFloat32 && S::kRows == 2) {
     constexpr int kMostBytes = kStencilWarps * ExtendedRange<S, MatrixTile<S>>::kBackwardBytes;
     if (problem.cost == Cost::kMatrix && current_device().block_bytes >= kMostBytes)
       return launch(static_cast<MatrixTile<S>*>(nullptr));
     if constexpr (kMayBeLeft)
       if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr));
   }
-  return launch(static_cast<DenseTile<S>*>(nullptr));
+  if constexpr (kMayBeLeft || S::kRows == 2)
+    return launch(static_cast<DenseTile<S>*>(nullptr));
+  else
+    return cudaErrorInvalidValue;
 }
 
 // Launches a kernel with its warps' shared memory.

@@ -74,15 +74,17 @@ struct MultivariateSweep {
 
 template <bool kFew, class CostType, bool kHasOptions>
 using BackwardChannelOf = BackwardChannel<kFew, !kFew && CostType::kOverCost, kHasOptions>;
-// With few dimensions gradients are products for squared Euclidean costs alone.
+// With few dimensions gradients are products for squared Euclidean costs alone; others read vectors.
+template <bool kFew, class CostType>
+constexpr bool kHasSlopes = kFew && !std::is_same_v<CostType, Squared>;
 template <bool kFew, bool kFours, class CostType>
-using RowGradientsOf = std::conditional_t<
-    kFew && !std::is_same_v<CostType, Squared>, RowSlopes<CostType, kFours>, RowGradients<kFew, CostType>>;
+using RowGradientsOf =
+    std::conditional_t<kHasSlopes<kFew, CostType>, RowSlopes<CostType, kFours>, RowGradients<kFew, CostType>>;
 
-template <bool kFew, bool kFours, class CostType, bool kHasOptions>
+template <bool kFew, class CostType, bool kHasOptions>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
-    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, int held_blocks) {
+    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, int held_blocks) {
   using Warps = MultivariateWarps<kFew>;
   using Channel = BackwardChannelOf<kFew, CostType, kHasOptions>;
   __shared__ FlowItems flow_items;
@@ -115,20 +117,22 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
     const HeldRows held(stage_memory + sizeof(Channel), 0, held_blocks);
-    StripCosts<CostType, kFew, kFours, Costs, kHasOptions, Channel::kIsDivided> costs(
-        problem, extent, around.strip, pair, channel.costs, number, held);
-    return channel.for_each_run([&](int last_chunk) {
-      const int top = last_chunk / kBatchGroups, begin = costs.first_own(top, -1);
-      costs.fetch(begin);
-      for (int batch = begin; batch >= -kEarlyBatches; batch -= costs.kStride) {
-        const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
-        if (turn > 0) {
-          channel.costs.released[slot].wait(turn - 1);
-          if (channel.costs_end[slot]) return;
+    return with_fours<Either>(has_fours, [&](auto fours) {
+      StripCosts<CostType, kFew, fours(), Costs, kHasOptions, Channel::kIsDivided> costs(
+          problem, extent, around.strip, pair, channel.costs, number, held);
+      channel.for_each_run([&](int last_chunk) {
+        const int top = last_chunk / kBatchGroups, begin = costs.first_own(top, -1);
+        costs.fetch(begin);
+        for (int batch = begin; batch >= -kEarlyBatches; batch -= costs.kStride) {
+          const int slot = Costs::slot(batch), turn = (top - batch) / Costs::kBatches;
+          if (turn > 0) {
+            channel.costs.released[slot].wait(turn - 1);
+            if (channel.costs_end[slot]) return;
+          }
+          costs.fill(batch, batch - costs.kStride);
+          channel.costs.filled[slot].arrive();
         }
-        costs.fill(batch, batch - costs.kStride);
-        channel.costs.filled[slot].arrive();
-      }
+      });
     });
   }
 
@@ -146,8 +150,16 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     }
     sums.finish();
   };
+  const auto with_gradients = [&](auto&& f) {
+    if constexpr (kHasSlopes<kFew, CostType>)
+      with_fours<Either>(has_fours, f);
+    else
+      f(std::true_type());
+  };
   if (role == Block::kRows)
-    return add_all(RowGradientsOf<kFew, kFours, CostType>(problem, gradient, extent, around.strip, pair, pipeline, number));
+    return with_gradients([&](auto fours) {
+      add_all(RowGradientsOf<kFew, fours(), CostType>(problem, gradient, extent, around.strip, pair, pipeline, number));
+    });
   GradientChain chain;
   chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
   if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
@@ -155,8 +167,11 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   View<float> dy = gradient.y;
   const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
   if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
-  add_all(
-      ColumnGradients<kFew, kFours, CostType>(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
+  with_gradients([&](auto fours) {
+    add_all(
+        ColumnGradients<kFew, fours(), CostType>(
+            problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
+  });
 }
 
 // dy and the strips' other table of it, both without gaps, as new_series_gradient() makes them.
@@ -194,15 +209,15 @@ cudaError_t backward_of_vectors(
   float* const other_dy = reinterpret_cast<float*>(parts[2]);
   cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
   if (error != cudaSuccess) return error;
-  error = with_multivariate_kernel<true>(problem, [&](auto few, auto fours) {
-    constexpr bool kFew = decltype(few)::value, kFours = decltype(fours)::value;
+  const auto run = [&](auto few) {
+    constexpr bool kFew = few();
     return launch_multivariate<CostType>(
-        multivariate_backward<kFew, kFours, CostType, kHasOptions>, sizes.strips * problem.batch,
-        BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1,
-        sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream, problem, gradient,
-        saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
-        Tickets(parts[0], problem.batch, words), sizes.strips);
-  });
+        multivariate_backward<kFew, CostType, kHasOptions>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream,
+        problem, gradient, saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
+        Tickets(parts[0], problem.batch, words), sizes.strips, reads_fours(problem));
+  };
+  error = problem.dim <= kFewDims ? run(std::true_type()) : run(std::false_type());
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
   const View<float>& dy = gradient.y;
   if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)

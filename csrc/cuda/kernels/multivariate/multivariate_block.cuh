@@ -33,6 +33,9 @@ struct ForwardBlock {
   static constexpr bool kFew = kFew_;
   static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kSplits ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
+  // Whether a kernel for both ways to read vectors would spill registers.
+  template <class CostType>
+  static constexpr bool kIsTight = !kFew && !kSplits && kIsOfSquares<CostType>;
   // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
   using Costs = CostPipeline<kFew, kCosts, std::conditional_t<kSplits, Entry<float>, float>, 8, 1>;
 
@@ -65,10 +68,23 @@ template <class CostType, bool kFew, bool kFours, class Pipeline, bool kHasBand,
 using StripCosts = std::conditional_t<
     kFew, FewCosts<CostType, kFours, Pipeline, kHasBand>, ManyCosts<CostType, kFours, Pipeline, kMarks, kHasBand>>;
 
-template <class Sweep, class Block, bool kFours>
+// Calls f(kFours), which is a type: whether a kernel's vectors can be read four numbers at a time. Fours: that type, or `Either` in a kernel
+// for both, most of whose warps do the same in either case.
+struct Either {};
+template <class Fours, class F>
+__device__ __forceinline__ void with_fours(bool has_fours, F&& f) {
+  if constexpr (!std::is_same_v<Fours, Either>)
+    f(Fours());
+  else if (has_fours)
+    f(std::true_type());
+  else
+    f(std::false_type());
+}
+
+template <class Sweep, class Block, class Fours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
-    int block_strips, int held_blocks) {
+    int block_strips, bool has_fours, int held_blocks) {
   using S = MultivariateShape;
   using Costs = typename Block::Costs;
   __shared__ Pipeline<typename Sweep::Edge> pipelines[Block::kStrips + 1];
@@ -76,7 +92,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
   const int lane = threadIdx.x, warp = threadIdx.y;
   if (warp <= block_strips) pipelines[warp].start(lane);
   if (warp < block_strips) costs_pipelines[warp].start_once(lane);
-  const auto [pair, group] = take_turn(tickets, problem.batch);
+  const Turn turn = take_turn(tickets, problem.batch);
+  const int64_t pair = turn.pair;
+  const int group = turn.group;
   const Extent extent = problem.extent(pair);
   if (!extent.valid()) {
     if (group == 0) sweep.spoil(pair);
@@ -91,21 +109,23 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     Costs& costs_pipeline = costs_pipelines[own];
     if (block.role == Block::kSweep)
       return sweep.sweep(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
-    const Surroundings<S> around(extent, index);
-    const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
-    StripCosts<typename Sweep::CostType, Block::kFew, kFours, Costs, Sweep::kHasOptions> costs(
-        problem, extent, around.strip, pair, costs_pipeline, block.number, held);
-    const int chunks = chunks_of<false>(around, sweep.keeps());
-    // The warps' first batches; with many dimensions those left of the first column have been cleared.
-    const int begin = Block::kFew ? -kEarlyBatches : block.number;
-    costs.fetch(begin);
-    for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
-      // The chunk that left the slot's last batch behind.
-      const int behind = batch - Costs::kBatches + kEarlyBatches;
-      if (behind >= 0) costs_pipeline.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
-      costs.fill(batch, batch + costs.kStride);
-      if (batch >= 0) costs_pipeline.filled[Costs::slot(batch)].arrive();
-    }
+    with_fours<Fours>(has_fours, [&](auto fours) {
+      const Surroundings<S> around(extent, index);
+      const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
+      const int chunks = chunks_of<false>(around, sweep.keeps());
+      StripCosts<typename Sweep::CostType, Block::kFew, fours(), Costs, Sweep::kHasOptions> costs(
+          problem, extent, around.strip, pair, costs_pipeline, block.number, held);
+      // The warps' first batches; with many dimensions those left of the first column have been cleared.
+      const int begin = Block::kFew ? -kEarlyBatches : block.number;
+      costs.fetch(begin);
+      for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
+        // The chunk that left the slot's last batch behind.
+        const int behind = batch - Costs::kBatches + kEarlyBatches;
+        if (behind >= 0) costs_pipeline.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
+        costs.fill(batch, batch + costs.kStride);
+        if (batch >= 0) costs_pipeline.filled[Costs::slot(batch)].arrive();
+      }
+    });
   } else if (block.role == Block::kHaloIn) {
     if (first == 0 || first >= strips) return;
     carry_edge_in(sweep.edges, extent, pair, first, pipelines[0], words + group - 1, lane);
@@ -119,16 +139,6 @@ template <class Block>
 int strips_of_block(int64_t strips) {
   const int most = strips_of_block(current_device(), sizeof(typename Block::Costs), 10 * 1024, Block::kStrips);
   return static_cast<int>(std::min<int64_t>(most, strips));
-}
-
-// Calls launch(kFew, kFours), which are types. kMayBeFew: problems of few dimensions are among those that come.
-template <bool kMayBeFew, class Launch>
-cudaError_t with_multivariate_kernel(const Problem<float>& problem, Launch&& launch) {
-  using Yes = std::true_type;
-  using No = std::false_type;
-  if constexpr (kMayBeFew)
-    if (problem.dim <= kFewDims) return reads_fours(problem) ? launch(Yes(), Yes()) : launch(Yes(), No());
-  return reads_fours(problem) ? launch(No(), Yes()) : launch(No(), No());
 }
 
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
@@ -160,34 +170,37 @@ cudaError_t launch_multivariate(
   return launch_kernel(kernel, blocks, dim3(kWarp, warps), bytes, stream, arguments..., held_blocks);
 }
 
-// `scratch`: for the tickets, as many as there are strips.
+// `scratch`: for the tickets, as many as there are strips. kMayBeFew: problems of few dimensions are among those that come.
 template <bool kMayBeFew, class Sweep>
 cudaError_t launch_multivariate_forward(
     const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
   const Sizes<MultivariateShape> sizes(problem);
-  const auto launch_blocks = [&](auto block, auto fours) {
+  const auto launch_blocks = [&](auto block) {
     using Block = std::remove_pointer_t<decltype(block)>;
     const int strips = strips_of_block<Block>(sizes.strips);
     const int64_t groups = groups_of<MultivariateShape>(problem, strips);
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
-    return launch_multivariate<typename Sweep::CostType>(
-        multivariate_forward<Sweep, Block, decltype(fours)::value>, groups * problem.batch, Block::kBlocks,
-        Block::warps(strips), strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
-        Tickets(scratch, problem.batch, groups), groups, strips);
+    const bool has_fours = reads_fours(problem);
+    const auto launch = [&](auto fours) {
+      return launch_multivariate<typename Sweep::CostType>(
+          multivariate_forward<Sweep, Block, decltype(fours)>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
+          strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
+          Tickets(scratch, problem.batch, groups), groups, strips, has_fours);
+    };
+    if constexpr (Block::template kIsTight<typename Sweep::CostType>)
+      return has_fours ? launch(std::true_type()) : launch(std::false_type());
+    else
+      return launch(Either());
   };
-  return with_multivariate_kernel<kMayBeFew>(problem, [&](auto few, auto fours) {
-    constexpr bool kFew = decltype(few)::value;
-    if constexpr (!kFew) {
-      using Lonely = ForwardBlock<kFew, true, Sweep::kTakesSplitCosts>;
-      const int strips = strips_of_block<Lonely>(Lonely::kStrips);
-      const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
-      const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
-      if (block_is_alone(call_of(problem, false), all_fit, holds_all))
-        return launch_blocks(static_cast<Lonely*>(nullptr), fours);
-    }
-    return launch_blocks(static_cast<ForwardBlock<kFew, false>*>(nullptr), fours);
-  });
+  if constexpr (kMayBeFew)
+    if (problem.dim <= kFewDims) return launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));
+  using Lonely = ForwardBlock<false, true, Sweep::kTakesSplitCosts>;
+  const int strips = strips_of_block<Lonely>(Lonely::kStrips);
+  const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
+  const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
+  if (block_is_alone(call_of(problem, false), all_fit, holds_all)) return launch_blocks(static_cast<Lonely*>(nullptr));
+  return launch_blocks(static_cast<ForwardBlock<false, false>*>(nullptr));
 }
 
 }  // namespace softdtw

@@ -2,11 +2,14 @@
 #include "soft_strips.h"
 
 #include "cuda/gradients/series_gradient.cuh"
-#include "cuda/kernels/elastic/elastic_gradient.cuh"
+#include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/elastic/elastic_masses.cuh"
 #include "soft_cell.cuh"
 
 namespace softdtw {
 namespace {
+
+constexpr int kNumbersThreads = 128;
 
 // Calls f with a null pointer of the tile's type.
 template <typename T, class F>
@@ -21,10 +24,10 @@ cudaError_t with_soft_tile(const ElasticProblem<T>& problem, F&& f) {
 
 // What a pair has one number of, from its strips: a thread for each pair.
 template <typename T>
-__global__ void __launch_bounds__(kElasticThreads) soft_numbers(
+__global__ void __launch_bounds__(kNumbersThreads) soft_numbers(
     const __grid_constant__ ElasticProblem<T> problem, const __grid_constant__ ElasticGradient<T> gradient,
     const SoftNumbers* numbers, int64_t strips) {
-  const int64_t pair = static_cast<int64_t>(blockIdx.x) * kElasticThreads + threadIdx.x;
+  const int64_t pair = static_cast<int64_t>(blockIdx.x) * kNumbersThreads + threadIdx.x;
   if (pair >= problem.batch) return;
   const Extent extent = problem.extent(pair);
   T of_parameter = gradient.without_value(pair), of_gamma = of_parameter;
@@ -47,9 +50,9 @@ __global__ void __launch_bounds__(kElasticThreads) soft_numbers(
 template <typename T>
 cudaError_t launch_soft_numbers(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const SoftNumbers* numbers, cudaStream_t stream) {
-  const int64_t blocks = (problem.batch + kElasticThreads - 1) / kElasticThreads;
+  const int64_t blocks = (problem.batch + kNumbersThreads - 1) / kNumbersThreads;
   return launch_kernel(
-      soft_numbers<T>, blocks, kElasticThreads, 0, stream, problem, gradient, numbers, Sizes<SoftShape<T>>(problem).strips);
+      soft_numbers<T>, blocks, kNumbersThreads, 0, stream, problem, gradient, numbers, Sizes<SoftShape<T>>(problem).strips);
 }
 
 template <typename T>

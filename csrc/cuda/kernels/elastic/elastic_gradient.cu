@@ -2,12 +2,12 @@
 //
 // Threads to work: of series, times and gaps one for each row of x and each of y, which walks the cells of its row or column of the
 // table; a block per pair for what a pair has one number of; and a thread for each of the ready-made costs.
-#pragma once
-
 #include "cuda/hardware/launch.cuh"
+#include "elastic_kernels.h"
 #include "elastic_masses.cuh"
 
 namespace softdtw {
+namespace {
 
 constexpr int kElasticThreads = 128;
 
@@ -27,14 +27,9 @@ class ElasticSums {
 
   // How often the distance between the vectors of a cell counts. Cells of the table; vectors are counted from 0.
   __device__ double of_distance(int i, int j) const {
-    if constexpr (kIs<Type, Twed>)
-      return masses_.diagonal(i, j) + masses_.diagonal(i + 1, j + 1);
-    else if constexpr (kIs<Type, Weighted>)
-      return all(i, j) * Type::weight(i - j, parameter_, longest());
-    else if constexpr (kIs<Type, Edr> || kIs<Type, Lcss>)
-      return 0;
-    else
-      return masses_.diagonal(i, j);
+    if (cells_.counts()) return 0;
+    if (is<Weighted>()) return all(i, j) * Weighted<T>::weight(i - j, parameter_, longest());
+    return is<Twed>() ? masses_.diagonal(i, j) + masses_.diagonal(i + 1, j + 1) : masses_.diagonal(i, j);
   }
   // Of a row of x (kForX) or of y: f(i, j) for its cells.
   template <bool kForX, class F>
@@ -51,7 +46,7 @@ class ElasticSums {
     for_each<kForX>(own, [&](int i, int j) {
       const int row = i - 1, column = j - 1;
       const double mass = of_distance(i, j);
-      if constexpr (kIs<Type, Msm>) sums[0] += of_gaps<kForX>(i, j);
+      if (is<Msm>()) sums[0] += of_gaps<kForX>(i, j);
       if (mass == 0) return;
       double factor = mass * factor_of(problem_.cost);
       if (is_over_cost(problem_.cost)) {
@@ -65,15 +60,14 @@ class ElasticSums {
                      (kForX ? 1 : -1);
     });
   }
-  // d value / d times.
+  // d value / d times, of kTwed.
   template <bool kForX>
   __device__ double of_time(int own) const {
     double sum = 0;
-    if constexpr (kIs<Type, Twed>)
-      for_each<kForX>(own, [&](int i, int j) {
-        const T between = cells_.between_times(i - 1, j - 1);
-        if (between != T(0)) sum += (between > T(0)) == kForX ? of_distance(i, j) : -of_distance(i, j);
-      });
+    for_each<kForX>(own, [&](int i, int j) {
+      const T between = cells_.between_times(i - 1, j - 1);
+      if (between != T(0)) sum += (between > T(0)) == kForX ? of_distance(i, j) : -of_distance(i, j);
+    });
     return sum;
   }
   // d value / d gap costs.
@@ -102,12 +96,19 @@ class ElasticSums {
       add(diagonal, costs.diagonal, sums.cost);
       add(up, costs.up, sums.cost);
       add(left, costs.left, sums.cost);
-      if constexpr (kIs<Type, Msm>) sums.parameter += up + left;
-      if constexpr (kIs<Type, Weighted>)
-        sums.parameter += (diagonal + up + left) * Type::slope(row - j, parameter_, longest()) *
-                          static_cast<double>(cells_.distance(row - 1, j - 1));
+      if constexpr (!std::is_same_v<Type, Ready>) {
+        if (is<Msm>()) sums.parameter += up + left;
+        if (is<Weighted>())
+          sums.parameter += (diagonal + up + left) * Weighted<T>::slope(row - j, parameter_, longest()) *
+                            static_cast<double>(cells_.distance(row - 1, j - 1));
+      }
     });
   }
+  template <template <typename> class Other>
+  __device__ bool is() const {
+    return cells_.template is<Other>();
+  }
+  __device__ bool has_slopes() const { return !cells_.counts(); }
 
  private:
   __device__ int64_t longest() const { return max(extent_.n, extent_.m); }
@@ -122,16 +123,16 @@ class ElasticSums {
     const double onward = kForX ? masses_.up(i + 1, j) : masses_.left(i, j + 1);
     double sum = 0;
     if (up > 0 && i > 1) {
-      const auto slopes = Type::slopes(x(i), x(i - 1), y(j));
+      const auto slopes = Msm<T>::slopes(x(i), x(i - 1), y(j));
       sum += up * static_cast<double>(kForX ? slopes.v : slopes.b);
     }
     if (left > 0 && j > 1) {
-      const auto slopes = Type::slopes(y(j), y(j - 1), x(i));
+      const auto slopes = Msm<T>::slopes(y(j), y(j - 1), x(i));
       sum += left * static_cast<double>(kForX ? slopes.b : slopes.v);
     }
     if (onward > 0)
-      sum +=
-          onward * static_cast<double>(kForX ? Type::slopes(x(i + 1), x(i), y(j)).a : Type::slopes(y(j + 1), y(j), x(i)).a);
+      sum += onward *
+             static_cast<double>(kForX ? Msm<T>::slopes(x(i + 1), x(i), y(j)).a : Msm<T>::slopes(y(j + 1), y(j), x(i)).a);
     return sum;
   }
 
@@ -143,7 +144,7 @@ class ElasticSums {
   const double parameter_;
 };
 
-template <bool kForX, class Type, class Masses, typename T>
+template <bool kForX, class Masses, typename T>
 __global__ void __launch_bounds__(kElasticThreads) elastic_series_gradient(
     const __grid_constant__ ElasticProblem<T> problem, const __grid_constant__ ElasticGradient<T> gradient,
     const __grid_constant__ typename Masses::Saved saved) {
@@ -163,28 +164,27 @@ __global__ void __launch_bounds__(kElasticThreads) elastic_series_gradient(
     if (gaps != nullptr) gaps[pair * length + index] = with;
     return;
   }
-  const ElasticSums<Type, Masses, T> sums(problem, saved, pair, extent);
+  const ElasticSums<AnyMeasure, Masses, T> sums(problem, saved, pair, extent);
   const int own = static_cast<int>(index) + 1;
   const double arriving = gradient.arriving(pair);
-  if constexpr (!kIs<Type, Edr> && !kIs<Type, Lcss>)
-    if (out.data != nullptr) {
-      constexpr int kDims = ElasticSums<Type, Masses, T>::kDims;
-      for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
-        double of_vector[kDims] = {};
-        sums.template of_vector<kForX>(own, d0, of_vector);
-        for (int k = 0; k < kDims; ++k)
-          if (d0 + k < problem.dim) out.pair(pair).at(index, d0 + k) = static_cast<T>(of_vector[k] * arriving);
-      }
+  if (out.data != nullptr && sums.has_slopes()) {
+    constexpr int kDims = decltype(sums)::kDims;
+    for (int64_t d0 = 0; d0 < problem.dim; d0 += kDims) {
+      double of_vector[kDims] = {};
+      sums.template of_vector<kForX>(own, d0, of_vector);
+      for (int k = 0; k < kDims; ++k)
+        if (d0 + k < problem.dim) out.pair(pair).at(index, d0 + k) = static_cast<T>(of_vector[k] * arriving);
     }
-  if constexpr (kIs<Type, Twed>)
-    if (times != nullptr && problem.x_times.data != nullptr)
-      times[pair * length + index] = static_cast<T>(sums.template of_time<kForX>(own) * arriving);
-  if constexpr (kIs<Type, Edit> || kIs<Type, Twed>)
-    if (gaps != nullptr) gaps[pair * length + index] = static_cast<T>(sums.template of_gap<kForX>(own) * arriving);
+  }
+  const bool is_twed = sums.template is<Twed>();
+  if (is_twed && times != nullptr && problem.x_times.data != nullptr)
+    times[pair * length + index] = static_cast<T>(sums.template of_time<kForX>(own) * arriving);
+  if ((is_twed || sums.template is<Edit>()) && gaps != nullptr)
+    gaps[pair * length + index] = static_cast<T>(sums.template of_gap<kForX>(own) * arriving);
 }
 
 // The sum over a block's threads, for the first of them.
-__device__ inline double sum_of_block(double own) {
+__device__ double sum_of_block(double own) {
   __shared__ double of_warps[kElasticThreads / kWarp];
   for (int distance = kWarp / 2; distance > 0; distance /= 2) own += __shfl_xor_sync(kAllLanes, own, distance);
   __syncthreads();
@@ -248,6 +248,8 @@ __global__ void __launch_bounds__(kElasticThreads) elastic_cost_gradient(
   }
 }
 
+}  // namespace
+
 template <class Masses, typename T>
 cudaError_t elastic_gradient(
     const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const typename Masses::Saved& saved,
@@ -264,14 +266,28 @@ cudaError_t elastic_gradient(
       run(elastic_cost_gradient<Masses, T>, wanted < most ? wanted : most);
     } else {
       if (gradient.x.data != nullptr || gradient.x_times != nullptr || gradient.x_gaps != nullptr)
-        run(elastic_series_gradient<true, Type, Masses, T>, problem.batch * blocks(problem.n));
+        run(elastic_series_gradient<true, Masses, T>, problem.batch * blocks(problem.n));
       if (gradient.y.data != nullptr || gradient.y_times != nullptr || gradient.y_gaps != nullptr)
-        run(elastic_series_gradient<false, Type, Masses, T>, problem.batch * blocks(problem.m));
+        run(elastic_series_gradient<false, Masses, T>, problem.batch * blocks(problem.m));
     }
     if (gradient.parameter != nullptr || gradient.gamma != nullptr)
       run(elastic_pair_gradient<Type, Masses, T>, problem.batch);
   });
   return error;
 }
+
+template <typename T>
+cudaError_t elastic_path_backward(
+    const ElasticProblem<T>& problem, const ElasticGradient<T>& gradient, const Span* spans, cudaStream_t stream) {
+  return elastic_gradient<ElasticPath>(problem, gradient, {spans, problem.n}, stream);
+}
+
+#define SOFTDTW_INSTANTIATE(T)                                                                            \
+  template cudaError_t elastic_gradient<ElasticShares<T>>(                                                \
+      const ElasticProblem<T>&, const ElasticGradient<T>&, const ElasticShares<T>::Saved&, cudaStream_t); \
+  template cudaError_t elastic_path_backward<T>(                                                          \
+      const ElasticProblem<T>&, const ElasticGradient<T>&, const Span*, cudaStream_t);
+SOFTDTW_INSTANTIATE(float)
+SOFTDTW_INSTANTIATE(double)
 
 }  // namespace softdtw
