@@ -32,18 +32,20 @@ cudaError_t elastic_dense_forward(
     return launch_elastic<Tile, false, true>(table, value, spans, scratch, stream);
   };
   if (problem.measure == Measure::kMatrix) return run(static_cast<ReadyTile<Shape<T, 2>>*>(nullptr));
-  switch (problem.measure) {
-    case Measure::kTwed:
-      return run(static_cast<TwedTile<S, Dense<T>::template Distances, true, true>*>(nullptr));
-    case Measure::kWeighted:
+  return with_measure<T>(problem.measure, [&](auto type) {
+    using Type = decltype(type);
+    if constexpr (kIs<Type, Twed>) {
+      if (problem.x_times.data != nullptr)
+        return run(static_cast<TwedTile<S, Dense<T>::template Distances, true>*>(nullptr));
+      return run(static_cast<TwedTile<S, Dense<T>::template Distances, false>*>(nullptr));
+    } else if constexpr (kIs<Type, Weighted>) {
       return run(static_cast<WeightedTile<S, Dense<T>::template Distances>*>(nullptr));
-    case Measure::kEdit:
-      return run(static_cast<EditTile<Edit<T>, S, Dense<T>::template Distances>*>(nullptr));
-    case Measure::kMsm:
+    } else if constexpr (kIs<Type, Msm>) {
       return cudaErrorInvalidValue;
-    default:
-      return run(static_cast<EditTile<EdrOrLcss, S, Dense<T>::template Distances>*>(nullptr));
-  }
+    } else {
+      return run(static_cast<EditTile<Type, S, Dense<T>::template Distances>*>(nullptr));
+    }
+  });
 }
 
 #define SOFTDTW_INSTANTIATE(T)                                  \

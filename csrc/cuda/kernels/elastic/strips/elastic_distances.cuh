@@ -29,11 +29,6 @@ struct ElasticColumns {
       for (int t = 0; t < S::kSteps; ++t) next[t] = line[at.column(place.column + t) * stride];
     }
   }
-  // In their place the columns' numbers.
-  __device__ __forceinline__ void count(const Place<S>& place) {
-#pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) next[t] = static_cast<T>(place.column + t);
-  }
   __device__ __forceinline__ void use() {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) now[t] = next[t];

@@ -63,32 +63,6 @@ class ElasticBorder {
   }
 };
 
-// Edr or Lcss, chosen at run time.
-struct EdrOrLcss {};
-
-// What a distance costs in a diagonal step.
-template <class Type, typename T>
-struct ElasticMatch {
-  const T parameter;
-
-  __device__ ElasticMatch(const ElasticTable<T>& problem, int64_t pair)
-      : parameter(static_cast<T>(problem.parameter_of(pair))) {}
-  __device__ __forceinline__ T operator()(T distance) const { return Type::match(distance, parameter); }
-};
-template <typename T>
-struct ElasticMatch<EdrOrLcss, T> {
-  const bool is_lcss;
-  const T epsilon, apart;
-
-  __device__ ElasticMatch(const ElasticTable<T>& problem, int64_t pair)
-      : is_lcss(problem.measure == Measure::kLcss),
-        epsilon(static_cast<T>(problem.parameter_of(pair))),
-        apart(is_lcss ? T(2) : T(1)) {}
-  __device__ __forceinline__ T operator()(T distance) const {
-    return distance < epsilon || (is_lcss && distance == epsilon) ? T(0) : apart + (distance - distance);
-  }
-};
-
 // Edit, Edr, Lcss.
 template <class Type, class S, template <int> class Distances>
 struct EditTile : HasStepCosts {
@@ -97,7 +71,7 @@ struct EditTile : HasStepCosts {
   struct Memory {};
   Distances<0> distances;
   ElasticGaps<Type, S> gaps;
-  const ElasticMatch<Type, T> match;
+  const T parameter;
   const bool has_border;
   ElasticBorder<S> border;
 
@@ -116,7 +90,7 @@ struct EditTile : HasStepCosts {
     ElasticColumn<S> costs;
     gaps.put(t, costs);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) costs.diagonal[k] = match(distances.of(k, t));
+    for (int k = 0; k < S::kRows; ++k) costs.diagonal[k] = Type::match(distances.of(k, t), parameter);
     return costs;
   }
   __device__ __forceinline__ void put_border(const Extent& extent, const Place<S>& place, HardTop<S>& top) {
@@ -127,13 +101,12 @@ struct EditTile : HasStepCosts {
   __device__ EditTile(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row)
       : distances(problem, at, pair, row),
         gaps(problem, at, pair, row),
-        match(problem, pair),
+        parameter(static_cast<T>(problem.parameter_of(pair))),
         has_border(problem.sum_border) {}
 };
 
-// Twed. a[i-1,j-1] is what the lane has computed a step ago, for the row above among others. kMayCount: of kHasTimes, whether a problem
-// may lack times all the same, which are the numbers of rows and columns then.
-template <class S, template <int> class Distances, bool kHasTimes, bool kMayCount = false>
+// Twed. a[i-1,j-1] is what the lane has computed a step ago, for the row above among others.
+template <class S, template <int> class Distances, bool kHasTimes>
 struct TwedTile : HasStepCosts {
   static constexpr bool has_border = false;
   using Shape = S;
@@ -144,7 +117,6 @@ struct TwedTile : HasStepCosts {
   ElasticGaps<Type, S> gaps;
   T x_times[S::kRows + 1];
   ElasticColumns<S> y_times;
-  const bool counts;
   const T unit;
   T place_apart = 0;        // row less column of the chunk's first cell
   T before[S::kRows] = {};  // a of the upper left neighbours, 0 for the first cell
@@ -155,12 +127,7 @@ struct TwedTile : HasStepCosts {
   __device__ __forceinline__ void fetch(const Place<S>& place) {
     distances.fetch(place);
     gaps.fetch(place);
-    if constexpr (kHasTimes) {
-      if (kMayCount && counts)
-        y_times.count(place);
-      else
-        y_times.fetch(place);
-    }
+    if constexpr (kHasTimes) y_times.fetch(place);
   }
   __device__ __forceinline__ void use(const Place<S>& place) {
     distances.use(place);
@@ -188,19 +155,12 @@ struct TwedTile : HasStepCosts {
       : distances(problem, at, pair, row),
         gaps(problem, at, pair, row),
         y_times(problem.y_times.of(problem.y.of(pair)).data, problem.y_times.stride, at),
-        counts(problem.x_times.data == nullptr),
-        unit(counts ? static_cast<T>(problem.parameter_of(pair)) : T(1)) {
-    if constexpr (kHasTimes) {
-      if (kMayCount && counts)
-#pragma unroll
-        for (int k = 0; k <= S::kRows; ++k) x_times[k] = static_cast<T>(row + k - 1);
-      else
-        load_rows<S, 1>(problem.x_times.of(problem.x.of(pair)).data, problem.x_times.stride, at, row, x_times);
-    }
+        unit(static_cast<T>(problem.parameter_of(pair))) {
+    if constexpr (kHasTimes)
+      load_rows<S, 1>(problem.x_times.of(problem.x.of(pair)).data, problem.x_times.stride, at, row, x_times);
   }
   __device__ __forceinline__ T match(int k, int t) const {
-    const T apart = kHasTimes ? x_times[k + 1] - y_times.now[t] : place_apart + static_cast<T>(k - t);
-    const T between = kHasTimes && !kMayCount ? apart : unit * apart;
+    const T between = kHasTimes ? x_times[k + 1] - y_times.now[t] : unit * (place_apart + static_cast<T>(k - t));
     return Type::match(distances.of(k, t), between);
   }
 };
