@@ -144,7 +144,8 @@ class ElasticSums {
   const double parameter_;
 };
 
-template <bool kForX, class Masses, typename T>
+// Type: of Measures, or AnyMeasure.
+template <bool kForX, class Type, class Masses, typename T>
 __global__ void __launch_bounds__(kElasticThreads) elastic_series_gradient(
     const __grid_constant__ ElasticProblem<T> problem, const __grid_constant__ ElasticGradient<T> gradient,
     const __grid_constant__ typename Masses::Saved saved) {
@@ -164,7 +165,7 @@ __global__ void __launch_bounds__(kElasticThreads) elastic_series_gradient(
     if (gaps != nullptr) gaps[pair * length + index] = with;
     return;
   }
-  const ElasticSums<AnyMeasure, Masses, T> sums(problem, saved, pair, extent);
+  const ElasticSums<Type, Masses, T> sums(problem, saved, pair, extent);
   const int own = static_cast<int>(index) + 1;
   const double arriving = gradient.arriving(pair);
   if (out.data != nullptr && sums.has_slopes()) {
@@ -265,10 +266,12 @@ cudaError_t elastic_gradient(
       const int64_t most = int64_t{1} << 20, wanted = blocks(problem.batch * problem.n * problem.m);
       run(elastic_cost_gradient<Masses, T>, wanted < most ? wanted : most);
     } else {
+      // Those of soft measures, from a table, need not be fast.
+      using OfSeries = std::conditional_t<std::is_same_v<Masses, ElasticPath>, Type, AnyMeasure>;
       if (gradient.x.data != nullptr || gradient.x_times != nullptr || gradient.x_gaps != nullptr)
-        run(elastic_series_gradient<true, Masses, T>, problem.batch * blocks(problem.n));
+        run(elastic_series_gradient<true, OfSeries, Masses, T>, problem.batch * blocks(problem.n));
       if (gradient.y.data != nullptr || gradient.y_times != nullptr || gradient.y_gaps != nullptr)
-        run(elastic_series_gradient<false, Masses, T>, problem.batch * blocks(problem.m));
+        run(elastic_series_gradient<false, OfSeries, Masses, T>, problem.batch * blocks(problem.m));
     }
     if (gradient.parameter != nullptr || gradient.gamma != nullptr)
       run(elastic_pair_gradient<Type, Masses, T>, problem.batch);

@@ -81,7 +81,7 @@ template <bool kFew, bool kFours, class CostType>
 using RowGradientsOf =
     std::conditional_t<kHasSlopes<kFew, CostType>, RowSlopes<CostType, kFours>, RowGradients<kFew, CostType>>;
 
-template <bool kFew, class CostType, bool kHasOptions>
+template <bool kFew, class CostType, bool kHasOptions, class Fours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, int held_blocks) {
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
     const HeldRows held(stage_memory + sizeof(Channel), 0, held_blocks);
-    return with_fours<Either>(has_fours, [&](auto fours) {
+    return with_fours<Fours>(has_fours, [&](auto fours) {
       StripCosts<CostType, kFew, fours(), Costs, kHasOptions, Channel::kIsDivided> costs(
           problem, extent, around.strip, pair, channel.costs, number, held);
       channel.for_each_run([&](int last_chunk) {
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   };
   const auto with_gradients = [&](auto&& f) {
     if constexpr (kHasSlopes<kFew, CostType>)
-      with_fours<Either>(has_fours, f);
+      with_fours<Fours>(has_fours, f);
     else
       f(std::true_type());
   };
@@ -209,13 +209,17 @@ cudaError_t backward_of_vectors(
   float* const other_dy = reinterpret_cast<float*>(parts[2]);
   cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
   if (error != cudaSuccess) return error;
+  const bool has_fours = reads_fours(problem);
   const auto run = [&](auto few) {
     constexpr bool kFew = few();
-    return launch_multivariate<CostType>(
-        multivariate_backward<kFew, CostType, kHasOptions>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
-        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream,
-        problem, gradient, saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
-        Tickets(parts[0], problem.batch, words), sizes.strips, reads_fours(problem));
+    return with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
+      return launch_multivariate<CostType>(
+          multivariate_backward<kFew, CostType, kHasOptions, decltype(fours)>, sizes.strips * problem.batch,
+          BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1,
+          sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream, problem, gradient,
+          saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
+          Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
+    });
   };
   error = problem.dim <= kFewDims ? run(std::true_type()) : run(std::false_type());
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;

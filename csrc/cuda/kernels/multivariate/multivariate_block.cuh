@@ -33,9 +33,6 @@ struct ForwardBlock {
   static constexpr bool kFew = kFew_;
   static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kSplits ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
-  // Whether a kernel for both ways to read vectors would spill registers.
-  template <class CostType>
-  static constexpr bool kIsTight = !kFew && !kSplits && kIsOfSquares<CostType>;
   // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
   using Costs = CostPipeline<kFew, kCosts, std::conditional_t<kSplits, Entry<float>, float>, 8, 1>;
 
@@ -68,9 +65,18 @@ template <class CostType, bool kFew, bool kFours, class Pipeline, bool kHasBand,
 using StripCosts = std::conditional_t<
     kFew, FewCosts<CostType, kFours, Pipeline, kHasBand>, ManyCosts<CostType, kFours, Pipeline, kMarks, kHasBand>>;
 
-// Calls f(kFours), which is a type: whether a kernel's vectors can be read four numbers at a time. Fours: that type, or `Either` in a kernel
-// for both, most of whose warps do the same in either case.
+// Whether a kernel's vectors can be read four numbers at a time: `Either` in one for both, most of whose warps do the same in either case.
 struct Either {};
+// Calls launch(Fours), a type, with that of the kernel that suits. Kernels for both would spill registers with squared costs, and take up to
+// 5 % longer.
+template <class CostType, class Launch>
+cudaError_t with_kernel_of_fours(bool has_fours, Launch&& launch) {
+  if constexpr (kIsOfSquares<CostType>)
+    return has_fours ? launch(std::true_type()) : launch(std::false_type());
+  else
+    return launch(Either());
+}
+// Calls f(kFours), a type, in a kernel.
 template <class Fours, class F>
 __device__ __forceinline__ void with_fours(bool has_fours, F&& f) {
   if constexpr (!std::is_same_v<Fours, Either>)
@@ -182,16 +188,12 @@ cudaError_t launch_multivariate_forward(
     const cudaError_t error = cudaMemsetAsync(scratch, 0, Tickets::bytes(problem.batch, groups), stream);
     if (error != cudaSuccess) return error;
     const bool has_fours = reads_fours(problem);
-    const auto launch = [&](auto fours) {
+    return with_kernel_of_fours<typename Sweep::CostType>(has_fours, [&](auto fours) {
       return launch_multivariate<typename Sweep::CostType>(
           multivariate_forward<Sweep, Block, decltype(fours)>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
           strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
           Tickets(scratch, problem.batch, groups), groups, strips, has_fours);
-    };
-    if constexpr (Block::template kIsTight<typename Sweep::CostType>)
-      return has_fours ? launch(std::true_type()) : launch(std::false_type());
-    else
-      return launch(Either());
+    });
   };
   if constexpr (kMayBeFew)
     if (problem.dim <= kFewDims) return launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));

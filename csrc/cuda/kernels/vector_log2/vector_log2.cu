@@ -34,8 +34,7 @@ cudaError_t launch_vector_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, char* saved, int64_t stride, char* flows,
     const PairStatus* statuses, cudaStream_t stream) {
   if (problem.cost == Cost::kMatrix)
-    return vector_backward_of<MatrixCost>(
-        turned(problem), turned(gradient), saved, stride, flows, statuses, stream);
+    return vector_backward_of<MatrixCost>(turned(problem), turned(gradient), saved, stride, flows, statuses, stream);
   return with_cost<VectorCosts>(problem.cost, [&](auto type) {
     return vector_backward_of<decltype(type)>(problem, gradient, saved, stride, flows, statuses, stream);
   });

@@ -19,8 +19,8 @@ struct VectorBackwardMemory : Group::Memory {
   static constexpr int kSteps = GroupEdges::kSteps, kGroups = GroupEdges::kGroups;
   Log2Table<Group::kRows> table;
   int words[Log2State<Group::kRows>::kWords][kWarp];  // a lane's own, before the next chunk
-  float below[2][kGroups][kSteps];                    // what flows up into a strip, at the columns of its last lane, as edges are
-  float above[kGroups][kSteps];                       // and out of it, at those of its first one
+  float below[2][kGroups][kSteps];  // what flows up into a strip, at the columns of its last lane, as edges are
+  float above[kGroups][kSteps];     // and out of it, at those of its first one
   typename Group::Leaving::Memory leaving;
 };
 
@@ -40,15 +40,14 @@ struct FlowColumns {
 
 template <class Group>
 __device__ __forceinline__ void vector_backward(
-    const Problem<float>& problem, const VectorLayout& layout, VectorBackwardMemory<Group>& memory,
-    int64_t pair, bool wanted, char* own, float* line, const Gradient<float>& gradient) {
+    const Problem<float>& problem, const VectorLayout& layout, VectorBackwardMemory<Group>& memory, int64_t pair,
+    bool wanted, char* own, float* line, const Gradient<float>& gradient) {
   constexpr int kSteps = Group::kSteps, kRows = Group::kRows;
   using Column = typename Group::Column;
   using State = Log2State<kRows>;
   Group group(problem, layout.has_fours, layout.lanes, memory, pair, wanted);
   const int lane = group.lane, number = group.group;
-  typename Group::Leaving leaving(
-      group, gradient, gradient_scale(problem, gradient, pair), memory.leaving, memory.table);
+  typename Group::Leaving leaving(group, gradient, gradient_scale(problem, gradient, pair), memory.leaving, memory.table);
   Log2Flow<kRows, Column> flow;
   FlowColumns flows, flows_below;
   group.strip = group.strips - 1;

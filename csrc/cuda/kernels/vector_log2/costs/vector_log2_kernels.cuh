@@ -76,8 +76,9 @@ cudaError_t vector_backward_of(
   const VectorLayout layout(problem, true);
   return with_group<CostType>(problem, layout.rows, [&](auto group) {
     return launch_kernel(
-        vector_backward_kernel<typename std::remove_pointer_t<decltype(group)>::Backward>, ceil_div(problem.batch, kWarp / layout.lanes),
-        kWarp, 0, stream, problem, layout, gradient, saved, stride, flows, statuses);
+        vector_backward_kernel<typename std::remove_pointer_t<decltype(group)>::Backward>,
+        ceil_div(problem.batch, kWarp / layout.lanes), kWarp, 0, stream, problem, layout, gradient, saved, stride, flows,
+        statuses);
   });
 }
 

@@ -20,8 +20,7 @@ struct MatrixForwardGroup : MatrixGroup<kRows, Penalty, kHasBand> {
   const float most;   // that a cost may be, in size and in exponents of 2
   float largest = 0;  // of costs as they come, NaN if one is
 
-  __device__ MatrixForwardGroup(
-      const Problem<float>& problem_, bool, int lanes_, Memory& memory_, int64_t own, bool wanted)
+  __device__ MatrixForwardGroup(const Problem<float>& problem_, bool, int lanes_, Memory& memory_, int64_t own, bool wanted)
       : Base(problem_, lanes_, memory_, own, wanted), most(this->penalty.room(Base::kDeepest)) {}
   // Before a strip's first chunk. In the last strip there are rows that are to stay 0.
   __device__ __forceinline__ void fetch_all(int chunk_, const EdgeEntry* line, bool has_line) {

@@ -67,7 +67,8 @@ class MatrixPieces {
       T* const at = &matrix.at(first, 0);
       const auto fill = [&](int column, int end) {
         if (are_fours && first + 4 <= rows)
-          for (; column < end; ++column) *reinterpret_cast<float4*>(at + column * matrix.column_stride) = float4{0, 0, 0, 0};
+          for (; column < end; ++column)
+            *reinterpret_cast<float4*>(at + column * matrix.column_stride) = float4{0, 0, 0, 0};
         else
           for (; column < end; ++column)
             for (int i = 0; i < min(4, rows - first); ++i) matrix.at(first + i, column) = 0;
