@@ -266,12 +266,18 @@ cudaError_t elastic_gradient(
       const int64_t most = int64_t{1} << 20, wanted = blocks(problem.batch * problem.n * problem.m);
       run(elastic_cost_gradient<Masses, T>, wanted < most ? wanted : most);
     } else {
+      const auto of_series = [&](auto own) {
+        using Own = decltype(own);
+        if (gradient.x.data != nullptr || gradient.x_times != nullptr || gradient.x_gaps != nullptr)
+          run(elastic_series_gradient<true, Own, Masses, T>, problem.batch * blocks(problem.n));
+        if (gradient.y.data != nullptr || gradient.y_times != nullptr || gradient.y_gaps != nullptr)
+          run(elastic_series_gradient<false, Own, Masses, T>, problem.batch * blocks(problem.m));
+      };
       // Those of soft measures, from a table, need not be fast.
-      using OfSeries = std::conditional_t<std::is_same_v<Masses, ElasticPath>, Type, AnyMeasure>;
-      if (gradient.x.data != nullptr || gradient.x_times != nullptr || gradient.x_gaps != nullptr)
-        run(elastic_series_gradient<true, OfSeries, Masses, T>, problem.batch * blocks(problem.n));
-      if (gradient.y.data != nullptr || gradient.y_times != nullptr || gradient.y_gaps != nullptr)
-        run(elastic_series_gradient<false, OfSeries, Masses, T>, problem.batch * blocks(problem.m));
+      if constexpr (std::is_same_v<Masses, ElasticPath>)
+        with_measure<T>(problem.measure, of_series);
+      else
+        of_series(type);
     }
     if (gradient.parameter != nullptr || gradient.gamma != nullptr)
       run(elastic_pair_gradient<Type, Masses, T>, problem.batch);
