@@ -6,6 +6,7 @@
 // the same steps, each with the strip and the chunk that it is at, so pairs of other lengths, and backward those whose E counts
 // elsewhere, need not wait for each other.
 #include "costs/vector_log2_kernels.cuh"
+#include "matrix/matrix_group.cuh"
 
 namespace softdtw {
 

@@ -6,7 +6,7 @@
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_flow.cuh"
 #include "cuda/numbers/pair_status.cuh"
-#include "vector_log2_group.cuh"
+#include "lane_group.cuh"
 
 namespace softdtw {
 

@@ -3,7 +3,7 @@
 
 #include "cuda/kernels/extended_range/extended_range_strip.cuh"
 #include "cuda/numbers/pair_status.cuh"
-#include "vector_log2_group.cuh"
+#include "lane_group.cuh"
 
 namespace softdtw {
 

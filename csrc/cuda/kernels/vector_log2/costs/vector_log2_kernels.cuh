@@ -4,31 +4,19 @@
 #include <type_traits>
 
 #include "cuda/hardware/launch.cuh"
-#include "cuda/kernels/vector_log2/matrix/matrix_backward.cuh"
-#include "cuda/kernels/vector_log2/matrix/matrix_forward.cuh"
 #include "cuda/kernels/vector_log2/vector_log2.h"
 #include "cuda/kernels/vector_log2/vector_log2_backward.cuh"
 #include "cuda/kernels/vector_log2/vector_log2_forward.cuh"
+#include "cuda/kernels/vector_log2/vector_log2_group.cuh"
 
 namespace softdtw {
 
-// In the place of a cost of vectors: ready-made ones, of a matrix that is turned.
+// In the place of a cost of vectors: ready-made ones (../matrix), with a with_group of their own.
 struct MatrixCost {};
-template <class Penalty, bool kHasBand = false>
-struct MatrixGroups {
-  using Forward = MatrixForwardGroup<rows_of_group(1), Penalty, kHasBand>;
-  using Backward = MatrixBackwardGroup<rows_of_group(1), Penalty, kHasBand>;
-};
 
-// Call f with null of the type of the groups that kernels are compiled for.
-template <class F>
-cudaError_t with_matrix_group(const Problem<float>& problem, F&& f) {
-  if (call_of(problem, false).has_band) return f(static_cast<MatrixGroups<Log2Penalty, true>*>(nullptr));
-  if (call_of(problem, false).has_penalty) return f(static_cast<MatrixGroups<Log2Penalty>*>(nullptr));
-  return f(static_cast<MatrixGroups<NoLog2Penalty>*>(nullptr));
-}
+// Calls f with null of the type of the groups that kernels are compiled for.
 template <class CostType, class F>
-cudaError_t with_vector_group(const Problem<float>& problem, int rows, F&& f) {
+cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f) {
   const auto with_rows = [&](auto dims, auto rows) {
     if (call_of(problem, false).has_penalty)
       return f(static_cast<VectorGroup<CostType, dims(), rows(), Log2Penalty>*>(nullptr));
@@ -48,20 +36,12 @@ cudaError_t with_vector_group(const Problem<float>& problem, int rows, F&& f) {
   return with_dims(std::integral_constant<int, kFewDims>());
 }
 
-template <class CostType, class F>
-cudaError_t with_group(const Problem<float>& problem, int rows, F&& f) {
-  if constexpr (std::is_same_v<CostType, MatrixCost>)
-    return with_matrix_group(problem, f);
-  else
-    return with_vector_group<CostType>(problem, rows, f);
-}
-
 template <class CostType>
 cudaError_t vector_forward_of(
     const Problem<float>& problem, bool keeps, float* value, char* memory, int64_t stride, PairStatus* statuses,
     cudaStream_t stream) {
   const VectorLayout layout(problem, keeps);
-  return with_group<CostType>(problem, layout.rows, [&](auto group) {
+  return with_group(CostType(), problem, layout.rows, [&](auto group) {
     return launch_kernel(
         vector_forward_kernel<typename std::remove_pointer_t<decltype(group)>::Forward>,
         ceil_div(problem.batch, kWarp / layout.forward_lanes), kWarp, 0, stream, problem, layout, value, memory, stride,
@@ -74,7 +54,7 @@ cudaError_t vector_backward_of(
     const Problem<float>& problem, const Gradient<float>& gradient, char* saved, int64_t stride, char* flows,
     const PairStatus* statuses, cudaStream_t stream) {
   const VectorLayout layout(problem, true);
-  return with_group<CostType>(problem, layout.rows, [&](auto group) {
+  return with_group(CostType(), problem, layout.rows, [&](auto group) {
     return launch_kernel(
         vector_backward_kernel<typename std::remove_pointer_t<decltype(group)>::Backward>,
         ceil_div(problem.batch, kWarp / layout.lanes), kWarp, 0, stream, problem, layout, gradient, saved, stride, flows,
