@@ -44,13 +44,16 @@ JOBS = (
     "512x1024x4/float64",
 )
 LONG_JOBS = ("1x1048576x1/forward",)
-OPTIONS = ("", "/band=5", "/band=10", "/penalty=0.5", "/euclidean", "/cityblock", "/hard", "/hard/band=10")
-OPTION_SHAPES = (
-    *("40000x96x1", "4096x512x1", "512x128x1", "128x1024x1", "16x2048x1"),
-    *("256x200x3", "64x1024x8", "32x512x64"),
+OPTIONS = ("", "/band=5", "/band=10", "/penalty=0.5", "/euclidean", "/cityblock", "/huber", "/hard", "/hard/band=10")
+UNIVARIATE_SHAPES = ("40000x96x1", "4096x512x1", "512x128x1", "128x1024x1", "16x2048x1")
+VECTOR_SHAPES = ("40000x96x3", "4096x512x4", "256x200x3", "64x1024x8", "32x512x64", "32x512x256")
+COST_SHAPES = ("2048x512x1", "128x1024x1", "16x2048x1", "4096x128x1")  # of ready-made costs
+OPTION_JOBS = (
+    *(f"{shape}{option}" for shape in UNIVARIATE_SHAPES for option in OPTIONS),
+    *(f"{shape}{option}" for shape in VECTOR_SHAPES for option in (*OPTIONS, "/cosine", "/walks", "/gamma=0.1")),
+    *(f"{shape}/matrix{data}" for shape in COST_SHAPES for data in ("", "/walks", "/gamma=0.1")),
+    *("4096x512x8", "4096x200x2", "2048x256x4", "4096x128x8", "512x256x4"),
 )
-OPTION_JOBS = tuple(f"{shape}{option}" for shape in OPTION_SHAPES for option in OPTIONS)
-COST_JOBS = tuple(f"{shape}/matrix" for shape in ("2048x512x1", "128x1024x1", "16x2048x1"))  # ready-made costs
 COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber", selection.MATRIX)
 LONG_CELLS = 1 << 36  # from which three calls are enough
 CHECKED_LENGTH = 1 << 16  # of a pair whose value is compared: of a longer one its beginning
@@ -273,7 +276,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=parse_job, nargs="+", help="such as 64x300x2 or 64x300x2/float64/gamma=0.1")
     parser.add_argument("--long", action="store_true", help=f"also {', '.join(LONG_JOBS)}")
-    parser.add_argument("--options", action="store_true", help="bands, penalties, costs and hard DTW beside plain calls")
+    parser.add_argument("--options", action="store_true", help="bands, penalties, costs, hard DTW and vectors beside plain calls")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--commit", help="that the record names; git's by default")
@@ -284,7 +287,7 @@ def parse_arguments():
 def main():
     options = parse_arguments()
     device = common.resolve_device(options.device)
-    jobs = options.jobs or [parse_job(text) for text in (OPTION_JOBS + COST_JOBS if options.options else JOBS)]
+    jobs = options.jobs or [parse_job(text) for text in (OPTION_JOBS if options.options else JOBS)]
     if options.long:
         jobs += [parse_job(text) for text in LONG_JOBS]
     rows = []

@@ -136,6 +136,10 @@ CASES = {
     "columns_fall_fast": lambda: Case(
         torch.linspace(6, 0, 40).float().double().view(1, -1, 1), flat((1300, 0)), (0.002, 0.004)
     ),
+    # By 2^19 to 2^22 within a chunk, on either side of what the plain sweep bears (is_exact).
+    "falls": lambda: Case(
+        flat((1300, 0)), torch.linspace(6, 0, 40).float().double().view(1, -1, 1), (0.007, 0.01, 0.015, 0.02, 0.04)
+    ),
     # Every cost is just below or above half a unit of m, so that fractions add up along every path.
     "half_units": lambda: Case(
         torch.stack([torch.full((640, 60), share * log(2)) for share in (0.4999, 0.501)]).float().double(), None, (1.0,)

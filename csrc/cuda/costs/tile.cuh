@@ -148,6 +148,12 @@ constexpr bool kIsOfMatrix = false;
 template <class Tile>
 constexpr bool kIsOfMatrix<Tile, std::enable_if_t<Tile::kIsMatrix>> = true;
 
+// Whether its lanes hold vectors of few dimensions (few_dims_tile.cuh).
+template <class Tile, class = void>
+constexpr bool kHasFewDims = false;
+template <class Tile>
+constexpr bool kHasFewDims<Tile, std::enable_if_t<Tile::kFewDims>> = true;
+
 // One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
 template <int kCount, typename Value>
 __device__ __forceinline__ Value pick(const Value (&values)[kCount], int t) {

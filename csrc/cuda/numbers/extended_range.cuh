@@ -151,13 +151,16 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
   return all;
 }
 
-// Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better
-// entries come from above, is not. It must not be so much either that entries which the lane below has left out (shift_of), for
-// being another limit away, come to matter there. kByBits: nor may m have left [2^23, 2^24), as that of a lane that has entered the
-// table far above its reference.
+// Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better entries come
+// from above, is not. It falls by a lot in the first columns of structured series: a column's sum of costs is far above the alignments that
+// a few more columns allow. In units of the limit, 2^22: with the costs of one chunk, 0.28 at most (need_exact_costs() bounds one, and a
+// penalty), m has been above floor_of_m() - 5/8 - 0.28 meanwhile. So it has stayed above 2^23, 1 below, and entries that the lane below
+// has left out (shift_of), 2 above its reference, stay above its lowest m, which is below 1/2. Nor may m have left [2^23, 2^24) upwards, as
+// that of a lane that has entered the table far above its reference.
 template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   constexpr float kLimit = Whole<float>::limit, kFloor = floor_of_m<S>();
+  constexpr float kMost = kFloor + (kByBits ? kLimit * 3 / 4 : kLimit);
   float lowest = state.left[0].m;
   // Without a jump, which would part the sweep's last instructions from the others.
   bool all = true;
@@ -165,9 +168,9 @@ __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   for (int k = 0; k < S::kRows; ++k) {
     const float m = state.left[k].m;
     lowest = fminf(lowest, m);
-    if (kByBits) all = all & ((m < kFloor + kLimit * 3 / 4) | (m >= nowhere<S>() / 2));
+    all = all & ((m < kMost) | (m >= nowhere<S>() / 2));
   }
-  return all & (lowest > kFloor - kLimit / 8);
+  return all & (lowest > kFloor - kLimit * 5 / 8);
 }
 // Of float64: where an m has been below -2^53, the costs of the chunk, which are small next to that (Width::plain), cannot have brought
 // all that comes from it back. Seen afterwards, since the sweep begins before all that comes from above is there.
@@ -188,11 +191,12 @@ __device__ __forceinline__ Lane<S, To> convert(const Lane<S, From>& state) {
   return result;
 }
 
-// What the plain sweep adds to m of the row above a lane.
+// What the plain sweep adds to m of the row above a lane. What is so far above that it cannot count (is_exact) is left out. Sums beyond
+// 2^24 are rounded, and do not count either.
 template <class S>
 __device__ __forceinline__ typename S::Scalar shift_of(double above) {
   using T = typename S::Scalar;
-  return above >= Whole<T>::limit ? nowhere<S>() : static_cast<T>(above);
+  return above >= 2 * Whole<T>::limit ? nowhere<S>() : static_cast<T>(above);
 }
 
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "cuda/costs/exact_costs.cuh"
 #include "cuda/costs/tile.cuh"
 #include "cuda/strips/strip_memory.cuh"
 #include "extended_range.cuh"
@@ -190,8 +191,8 @@ struct Width {
   }
 };
 
-// Calls sweep(cost) for the general sweep of a chunk, `cost(k, t)` being a cell's cost: where the tile of any lane needs it, in float64,
-// and of vectors computed beforehand, in a loop of few instructions. That sweep has code of its own, so that others do not pay for it.
+// Calls sweep(cost) for the general sweep of a chunk, `cost(k, t)` being a cell's cost: in float64, where the tile of any lane needs it. That
+// sweep has code of its own, so that others do not pay for it.
 template <class S, class Own, class Tile, class Sweep>
 __device__ __forceinline__ void with_general_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
@@ -202,14 +203,8 @@ __device__ __forceinline__ void with_general_costs(
       if constexpr (Tile::kUnivariate) {
         return sweep([&](int k, int t) { return tile.exact_cost(k, t); });
       } else {
-        const View<const typename S::Scalar> x = problem.x.pair(pair), y = problem.y.pair(pair);
         double costs[S::kRows * S::kSteps];
-#pragma unroll 1
-        for (int i = 0; i < S::kRows * S::kSteps; ++i) {
-          const int row = min(place.row + i / S::kSteps, extent.n - 1);
-          const int column = min(max(place.column + i % S::kSteps, 0), extent.m - 1);
-          costs[i] = cost_of_vectors<DeviceMath<double>>(problem, x, y, row, column);
-        }
+        exact_costs<S, !kHasFewDims<Tile>>(problem, pair, extent, place.row, place.column, costs);
         return sweep([&](int k, int t) { return costs[k * S::kSteps + t]; });
       }
     }

@@ -1,0 +1,44 @@
+// Costs of vectors in float64, from series of float32: for tiles in which rounding them to float32 would count (core/cost.h).
+#pragma once
+
+#include "core/cost.h"
+#include "cuda/numbers/device_math.cuh"
+
+namespace softdtw {
+
+// A lane's tile, row by row, column after column. Rows and columns past the pair's end repeat its last ones. kMany: loads of several
+// coordinates are in flight, which a sweep of few dimensions has no registers for.
+template <class S, bool kMany>
+__device__ __forceinline__ void exact_costs(
+    const Problem<float>& problem, int64_t pair, const Extent& extent, int row, int column,
+    double (&costs)[S::kRows * S::kSteps]) {
+  using Math = DeviceMath<double>;
+  const View<const float> x = problem.x.pair(pair), y = problem.y.pair(pair);
+  if constexpr (!kMany) {
+#pragma unroll 1
+    for (int i = 0; i < S::kRows * S::kSteps; ++i)
+      costs[i] = cost_of_vectors<Math>(
+          problem, x, y, min(row + i / S::kSteps, extent.n - 1), min(max(column + i % S::kSteps, 0), extent.m - 1));
+  } else {
+#pragma unroll 1
+    for (int t = 0; t < S::kSteps; ++t) {
+      const float* const y_vector = &y.at(min(max(column + t, 0), extent.m - 1), 0);
+      const float* x_vectors[S::kRows];
+      double sums[S::kRows] = {};
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) x_vectors[k] = &x.at(min(row + k, extent.n - 1), 0);
+      with_sum<Costs<Math>>(problem.cost, [&](auto type) {
+#pragma unroll 4
+        for (int64_t d = 0; d < problem.dim; ++d) {
+          const double own = y_vector[d * y.column_stride];
+#pragma unroll
+          for (int k = 0; k < S::kRows; ++k) sums[k] = type.share(x_vectors[k][d * x.column_stride] - own, sums[k]);
+        }
+      });
+#pragma unroll
+      for (int k = 0; k < S::kRows; ++k) costs[k * S::kSteps + t] = finish_cost<Math>(problem.cost, sums[k]);
+    }
+  }
+}
+
+}  // namespace softdtw
