@@ -276,7 +276,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=parse_job, nargs="+", help="such as 64x300x2 or 64x300x2/float64/gamma=0.1")
     parser.add_argument("--long", action="store_true", help=f"also {', '.join(LONG_JOBS)}")
-    parser.add_argument("--options", action="store_true", help="bands, penalties, costs, hard DTW and vectors beside plain calls")
+    parser.add_argument("--options", action="store_true", help="bands, penalties, costs, hard DTW and vectors as well")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--commit", help="that the record names; git's by default")
