@@ -2,8 +2,8 @@
 
     python benchmarks/draw_speed.py --output docs/speed.png
 
-Left, forward + backward of soft-DTW on a GPU, all called eagerly: this package from bench_shapes.py, the others from
-bench_libraries.py, at the shapes that both records have. A package that could not run has no bar, and "does not run".
+Left, forward + backward of soft-DTW on a GPU, all called eagerly in one run of bench_libraries.py. A package that could
+not run has no bar, and "does not run".
 Middle, this package alone, from bench_shapes.py: one shape with each option and each kind of data.
 Right, what people do with distances on a CPU, from bench_tasks.py, in float32: geometric means over the sets of series.
 """
@@ -31,21 +31,17 @@ COLOURS = {**tasks_chart.COLOURS, "pysdtw": "#6a994e", "maghoumi": "#7b5ea7"}
 OURS = tasks_chart.OURS
 
 
-def ratios_of_shapes(shapes, libraries):
-    """For each shape of both records, for each other package the ratio of its time and ours, None where it did not run."""
-    ours = {
-        (row["batch"], row["length"], row["dim"]): row["forward_backward"]["median"]
-        for row in shapes["rows"]
-        if row["kind"] == "noise" and row["dtype"] == "float32" and row["gamma"] == libraries["settings"]["gamma"]
-        if not row["pairs"] and "forward_backward" in row
-    }
-    found = {}
+def ratios_of_libraries(libraries):
+    """For each shape, for each other package that was installed the ratio of its time and ours; None: did not run."""
+    rows = {}
     for row in libraries["rows"]:
-        shape = row["batch"], row["length"], row["dim"]
-        if row["library"] != OURS and shape in ours:
-            time = row["forward_backward"]["median"] / ours[shape] if "forward_backward" in row else None
-            found.setdefault(" x ".join(map(str, shape)), {})[row["library"]] = time
-    return found
+        if row["note"] != "not installed":
+            shape = " x ".join(str(row[size]) for size in ("batch", "length", "dim"))
+            rows.setdefault(shape, {})[row["library"]] = row.get("forward_backward", {}).get("median")
+    return {
+        shape: {name: time and time / of_all[OURS] for name, time in of_all.items() if name != OURS}
+        for shape, of_all in rows.items()
+    }
 
 
 def seconds_of_options(*records):
@@ -111,7 +107,7 @@ def draw(shapes, options, libraries, tasks, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    gpu, cpu = ratios_of_shapes(shapes, libraries), ratios_of_tasks(tasks)
+    gpu, cpu = ratios_of_libraries(libraries), ratios_of_tasks(tasks)
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(15, 5), layout="constrained", width_ratios=(3, 2, 3))
     device = shapes["device"]["name"].removeprefix("NVIDIA ")
     bars(left, gpu, f"Soft-DTW with gradients, {device}")
