@@ -31,13 +31,16 @@ COLOURS = {**tasks_chart.COLOURS, "pysdtw": "#6a994e", "maghoumi": "#7b5ea7"}
 OURS = tasks_chart.OURS
 
 
-def ratios_of_libraries(libraries):
-    """For each shape, for each other package that was installed the ratio of its time and ours; None: did not run."""
+def ratios_of_libraries(libraries, own="forward_backward"):
+    """For each shape, for each other package that was installed the ratio of its time, called eagerly, and the figure `own`
+    of ours; None where it did not run.
+    """
     rows = {}
     for row in libraries["rows"]:
         if row["note"] != "not installed":
             shape = " x ".join(str(row[size]) for size in ("batch", "length", "dim"))
-            rows.setdefault(shape, {})[row["library"]] = row.get("forward_backward", {}).get("median")
+            figure = own if row["library"] == OURS else "forward_backward"
+            rows.setdefault(shape, {})[row["library"]] = row.get(figure, {}).get("median")
     return {
         shape: {name: time and time / of_all[OURS] for name, time in of_all.items() if name != OURS}
         for shape, of_all in rows.items()

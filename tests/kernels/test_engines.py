@@ -102,6 +102,15 @@ def edge_rises(rows, exponent):
     return Case(flat((rows, level(exponent)), (rows + 40, 0)), flat((12, 0), (12, level(exponent))), (1.0,))
 
 
+def around(n, m, column, exponent):
+    """A matrix of which two ways through cost nothing: down the first column and along the last row, or along the first row
+    and down `column`, all within a column far below what is left of it. Any other cell costs exponents of 2.
+    """
+    costs = torch.full((1, n, m), exponent * log(2), dtype=torch.float64)
+    costs[:, :, 0] = costs[:, :, column] = costs[:, -1] = costs[:, 0, :column] = 0
+    return costs.float().double()
+
+
 def penalised(penalty, bandwidth):
     options = {"warp_penalty": penalty, "bandwidth": bandwidth}
     return Case(*growing(3, 75, 70), (0.02, 0.3, 1.0), options)
@@ -140,6 +149,8 @@ CASES = {
     "falls": lambda: Case(
         flat((1300, 0)), torch.linspace(6, 0, 40).float().double().view(1, -1, 1), (0.007, 0.01, 0.015, 0.02, 0.04)
     ),
+    # The lane above a row is far above it until both are worth the same: it must not have been left out (shift_of).
+    "two_ways_around": lambda: Case(torch.cat([around(101, 60, column, 60000) for column in range(26, 44)]), None, (1.0,)),
     # Every cost is just below or above half a unit of m, so that fractions add up along every path.
     "half_units": lambda: Case(
         torch.stack([torch.full((640, 60), share * log(2)) for share in (0.4999, 0.501)]).float().double(), None, (1.0,)

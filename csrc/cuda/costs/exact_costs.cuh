@@ -6,8 +6,8 @@
 
 namespace softdtw {
 
-// A lane's tile, row by row, column after column. Rows and columns past the pair's end repeat its last ones. kMany: loads of several
-// coordinates are in flight, which a sweep of few dimensions has no registers for.
+// A lane's tile, row by row. Rows and columns past the pair's end repeat its last ones. kMany: a column's coordinates are read once for
+// all rows, several at a time. Of few dimensions there are too few of them for the code that this takes.
 template <class S, bool kMany>
 __device__ __forceinline__ void exact_costs(
     const Problem<float>& problem, int64_t pair, const Extent& extent, int row, int column,

@@ -8,6 +8,7 @@
 // 2^53, and of what is saved beyond 2^45 of m (PackedEntry).
 #pragma once
 
+#include "core/cost.h"
 #include "cuda/hardware/handoff.cuh"
 #include "device_math.cuh"
 #include "packed_entry.cuh"
@@ -151,6 +152,10 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
   return all;
 }
 
+// From here on a reference above is so far above that what comes from there cannot count.
+template <typename T>
+constexpr T kMostShift = 2 * Whole<T>::limit;
+
 // Whether a chunk left m exact. Costs, and so what m rises by, are bounded beforehand; what m falls by, where far better entries come
 // from above, is not. It falls by a lot in the first columns of structured series: a column's sum of costs is far above the alignments that
 // a few more columns allow. In units of the limit, 2^22: with the costs of one chunk, 0.28 at most (need_exact_costs() bounds one, and a
@@ -160,7 +165,11 @@ __device__ __forceinline__ bool is_narrow(const Lane<S, M>& state) {
 template <bool kByBits, class S>
 __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
   constexpr float kLimit = Whole<float>::limit, kFloor = floor_of_m<S>();
-  constexpr float kMost = kFloor + (kByBits ? kLimit * 3 / 4 : kLimit);
+  constexpr float kMost = kFloor + (kByBits ? kLimit * 3 / 4 : kLimit), kMostFall = kLimit * 5 / 8;
+  constexpr float kRise = (S::kRows + S::kSteps) * kMostRounded * 3 / 2;  // of a chunk: costs, and a penalty of half of one
+  static_assert(!kByBits || kFloor - kMostFall - kRise >= kLimit * 2, "m stays in [2^23, 2^24)");
+  constexpr float kLeftOut = kMostShift<float>;
+  static_assert(kLeftOut - kMostFall - kRise > kLimit / 2 + 256, "what shift_of leaves out does not count");
   float lowest = state.left[0].m;
   // Without a jump, which would part the sweep's last instructions from the others.
   bool all = true;
@@ -170,7 +179,7 @@ __device__ __forceinline__ bool is_exact(const Lane<S, float>& state) {
     lowest = fminf(lowest, m);
     all = all & ((m < kMost) | (m >= nowhere<S>() / 2));
   }
-  return all & (lowest > kFloor - kLimit * 5 / 8);
+  return all & (lowest > kFloor - kMostFall);
 }
 // Of float64: where an m has been below -2^53, the costs of the chunk, which are small next to that (Width::plain), cannot have brought
 // all that comes from it back. Seen afterwards, since the sweep begins before all that comes from above is there.
@@ -191,12 +200,11 @@ __device__ __forceinline__ Lane<S, To> convert(const Lane<S, From>& state) {
   return result;
 }
 
-// What the plain sweep adds to m of the row above a lane. What is so far above that it cannot count (is_exact) is left out. Sums beyond
-// 2^24 are rounded, and do not count either.
+// What the plain sweep adds to m of the row above a lane. Sums beyond 2^24 are rounded; they do not count either.
 template <class S>
 __device__ __forceinline__ typename S::Scalar shift_of(double above) {
   using T = typename S::Scalar;
-  return above >= 2 * Whole<T>::limit ? nowhere<S>() : static_cast<T>(above);
+  return above >= kMostShift<T> ? nowhere<S>() : static_cast<T>(above);
 }
 
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the

@@ -18,7 +18,7 @@ namespace softdtw {
 template <class S>
 struct PenalisedRecurrences : Recurrences<S> {
   using T = typename S::Scalar;
-  static constexpr double kMostOfCell = 1 << 15;
+  static constexpr double kMostOfCell = kMostRounded / 2;  // as is_exact() counts on
   Entry<T> of_cell = {0, 1};
 
   __device__ PenalisedRecurrences(const Problem<T>& problem, int64_t pair) : Recurrences<S>(problem, pair) {
