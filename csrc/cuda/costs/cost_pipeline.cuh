@@ -159,15 +159,8 @@ struct CostPipeline : BatchPipeline<Cell, kBatches, kFillers, kReaders> {
   }
 };
 
-// The cells of a pipeline that are outside the band, which plain kernels do not ask for.
-template <bool kHasBand>
+// The cells of a pipeline that are outside the band.
 struct OutsideBand {
-  __device__ explicit OutsideBand(const Extent&) {}
-  template <class Pipeline>
-  __device__ __forceinline__ void mark(Pipeline&, const Strip<MultivariateShape>&, int, int, int) const {}
-};
-template <>
-struct OutsideBand<true> {
   const int low, high;
 
   __device__ explicit OutsideBand(const Extent& extent) : low(extent.low), high(extent.high) {}

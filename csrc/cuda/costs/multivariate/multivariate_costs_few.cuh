@@ -6,12 +6,12 @@
 
 namespace softdtw {
 
-template <class CostType, bool kFours, class Pipeline, bool kHasBand>
+template <class CostType, bool kFours, class Pipeline>
 class FewCosts : StripOfSeries {
   static constexpr int kWarps = Pipeline::kWarps, kOwnColumns = kBatchColumns / kWarps, kGroups = kFewDims / 4;
   Pipeline& pipeline;
   const int warp;
-  const OutsideBand<kHasBand> outside;
+  const OutsideBand outside;
   float4 held[S::kRows][kGroups];  // the lane's rows
   float4 piece = {};               // and of the next batch's columns
 

@@ -19,7 +19,7 @@ namespace softdtw {
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
 // kMarks: costs from differences get a minus, for gradients that would cancel where the costs did.
-template <class CostType, bool kFours, class Pipeline, bool kMarks, bool kHasBand>
+template <class CostType, bool kFours, class Pipeline, bool kMarks>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
   static constexpr int kWarps = Pipeline::kWarps;
@@ -27,7 +27,7 @@ class ManyCosts : StripOfSeries {
   Pipeline& pipeline;
   const int warp;
   const HeldRows held;
-  const OutsideBand<kHasBand> outside;
+  const OutsideBand outside;
   const float scale;                                 // from the unit of the costs to that of m, for split costs
   float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
 

@@ -27,7 +27,7 @@ template <bool kPath>
 struct HardMultivariateSweep {
   using CostType = Squared;
   using Edge = HardEdge<S>;
-  static constexpr bool kTakesSplitCosts = false, kHasOptions = false;
+  static constexpr bool kTakesSplitCosts = false;
   HardRows<S> edges;
   bool open_ends;
   float* value;

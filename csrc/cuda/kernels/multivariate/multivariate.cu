@@ -1,16 +1,11 @@
-// The kernels (multivariate.cuh) by what vectors cost and whether there is a band or a penalty, and those of squared Euclidean costs
-// without.
+// The kernels (multivariate.cuh) by what vectors cost, and those of squared Euclidean costs.
 #include "multivariate.cuh"
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(extern, EuclideanVectors, false)
-SOFTDTW_VECTOR_KERNELS(extern, CityblockVectors, false)
-SOFTDTW_VECTOR_KERNELS(extern, HuberVectors, false)
-SOFTDTW_VECTOR_KERNELS(extern, SquaredVectors, true)
-SOFTDTW_VECTOR_KERNELS(extern, EuclideanVectors, true)
-SOFTDTW_VECTOR_KERNELS(extern, CityblockVectors, true)
-SOFTDTW_VECTOR_KERNELS(extern, HuberVectors, true)
+SOFTDTW_VECTOR_KERNELS(extern, EuclideanVectors)
+SOFTDTW_VECTOR_KERNELS(extern, CityblockVectors)
+SOFTDTW_VECTOR_KERNELS(extern, HuberVectors)
 
 namespace {
 
@@ -18,13 +13,10 @@ int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
   return problem.batch * Saved<MultivariateShape>::bytes_of_pair(Sizes<MultivariateShape>(problem));
 }
 
-bool is_plain(const Problem<float>& problem) { return call_of(problem, true).is_plain(); }
-
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   return with_cost<VectorCosts>(problem.cost, [&](auto type) {
-    return is_plain(problem) ? forward_of_vectors<decltype(type), false>(problem, value, saved, scratch, stream)
-                             : forward_of_vectors<decltype(type), true>(problem, value, saved, scratch, stream);
+    return forward_of_vectors<decltype(type)>(problem, value, saved, scratch, stream);
   });
 }
 
@@ -32,8 +24,7 @@ cudaError_t backward(
     const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
   return with_cost<VectorCosts>(problem.cost, [&](auto type) {
-    return is_plain(problem) ? backward_of_vectors<decltype(type), false>(problem, gradient, saved, scratch, stream)
-                             : backward_of_vectors<decltype(type), true>(problem, gradient, saved, scratch, stream);
+    return backward_of_vectors<decltype(type)>(problem, gradient, saved, scratch, stream);
   });
 }
 

@@ -53,11 +53,11 @@ struct BackwardBlock {
 static_assert(BackwardBlock<true>::kWarps == 8 && BackwardBlock<false>::kWarps == 12);
 
 // What multivariate_forward() does for soft-DTW.
-template <class CostType_, bool kHasOptions_>
+template <class CostType_>
 struct MultivariateSweep {
   using CostType = CostType_;
   using Edge = EdgeSlot<S>;
-  static constexpr bool kTakesSplitCosts = true, kHasOptions = kHasOptions_;
+  static constexpr bool kTakesSplitCosts = true;
   float* value;
   Saved<S> saved;
   Edges<S> edges;
@@ -68,12 +68,12 @@ struct MultivariateSweep {
   __device__ void sweep(
       const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Pipeline<Edge>& above,
       Pipeline<Edge>& below, Costs& costs) const {
-    multivariate_sweep<kHasOptions>(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
+    multivariate_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
   }
 };
 
-template <bool kFew, class CostType, bool kHasOptions>
-using BackwardChannelOf = BackwardChannel<kFew, !kFew && CostType::kOverCost, kHasOptions>;
+template <bool kFew, class CostType>
+using BackwardChannelOf = BackwardChannel<kFew, !kFew && CostType::kOverCost>;
 // With few dimensions gradients are products for squared Euclidean costs alone; others read vectors.
 template <bool kFew, class CostType>
 constexpr bool kHasSlopes = kFew && !std::is_same_v<CostType, Squared>;
@@ -81,12 +81,12 @@ template <bool kFew, bool kFours, class CostType>
 using RowGradientsOf =
     std::conditional_t<kHasSlopes<kFew, CostType>, RowSlopes<CostType, kFours>, RowGradients<kFew, CostType>>;
 
-template <bool kFew, class CostType, bool kHasOptions, class Fours>
+template <bool kFew, class CostType, class Fours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, int held_blocks) {
   using Warps = MultivariateWarps<kFew>;
-  using Channel = BackwardChannelOf<kFew, CostType, kHasOptions>;
+  using Channel = BackwardChannelOf<kFew, CostType>;
   __shared__ FlowItems flow_items;
   Channel& channel = pinned(Channel::own());
   FlowItems& items = pinned(flow_items);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     using Costs = typename Channel::Costs;
     const HeldRows held(stage_memory + sizeof(Channel), 0, held_blocks);
     return with_fours<Fours>(has_fours, [&](auto fours) {
-      StripCosts<CostType, kFew, fours(), Costs, kHasOptions, Channel::kIsDivided> costs(
+      StripCosts<CostType, kFew, fours(), Costs, Channel::kIsDivided> costs(
           problem, extent, around.strip, pair, channel.costs, number, held);
       channel.for_each_run([&](int last_chunk) {
         const int top = last_chunk / kBatchGroups, begin = costs.first_own(top, -1);
@@ -188,16 +188,16 @@ __global__ void add_tables(float* dy, const float* other, int64_t count) {
 
 }  // namespace
 
-// What a Face of a cost has; with a band or a penalty.
-template <class CostType, bool kHasOptions>
+// What a Face of a cost has.
+template <class CostType>
 cudaError_t forward_of_vectors(
     const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   const ForwardMemory<S> memory(problem, 1, saved, scratch);
   return launch_multivariate_forward<true>(
-      problem, MultivariateSweep<CostType, kHasOptions>{value, memory.saved, memory.edges}, memory.tickets, stream);
+      problem, MultivariateSweep<CostType>{value, memory.saved, memory.edges}, memory.tickets, stream);
 }
 
-template <class CostType, bool kHasOptions>
+template <class CostType>
 cudaError_t backward_of_vectors(
     const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
@@ -214,9 +214,9 @@ cudaError_t backward_of_vectors(
     constexpr bool kFew = few();
     return with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
       return launch_multivariate<CostType>(
-          multivariate_backward<kFew, CostType, kHasOptions, decltype(fours)>, sizes.strips * problem.batch,
+          multivariate_backward<kFew, CostType, decltype(fours)>, sizes.strips * problem.batch,
           BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1,
-          sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream, problem, gradient,
+          sizeof(BackwardChannelOf<kFew, CostType>), problem.dim, stream, problem, gradient,
           saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
           Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
     });
@@ -231,10 +231,10 @@ cudaError_t backward_of_vectors(
   return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
-#define SOFTDTW_VECTOR_KERNELS(prefix, Type, kHasOptions)                         \
-  prefix template cudaError_t forward_of_vectors<VectorCost<Type>, kHasOptions>(  \
-      const Problem<float>&, float*, void*, Scratch&, cudaStream_t);              \
-  prefix template cudaError_t backward_of_vectors<VectorCost<Type>, kHasOptions>( \
+#define SOFTDTW_VECTOR_KERNELS(prefix, Type)                         \
+  prefix template cudaError_t forward_of_vectors<VectorCost<Type>>(  \
+      const Problem<float>&, float*, void*, Scratch&, cudaStream_t); \
+  prefix template cudaError_t backward_of_vectors<VectorCost<Type>>( \
       const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
 
 }  // namespace softdtw

@@ -6,7 +6,6 @@
 //     CostType                                 the cost, of vector_cost.cuh
 //     Edge                                     a group of a strip's last row, as pipelines hand it over
 //     kTakesSplitCosts                         whether costs may come split, which is faster
-//     kHasOptions                              whether cells outside the band are to cost infinity (warp_specialised/options.cuh)
 //     keeps()                                  whether the last strip is swept to its end
 //     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
 //     edges                                    which halo warps carry between blocks
@@ -60,10 +59,11 @@ struct ForwardBlock {
   }
 };
 
-// Costs for a strip, a batch of columns at a time. On what they say of cells outside the table nothing depends.
-template <class CostType, bool kFew, bool kFours, class Pipeline, bool kHasBand, bool kMarks = false>
-using StripCosts = std::conditional_t<
-    kFew, FewCosts<CostType, kFours, Pipeline, kHasBand>, ManyCosts<CostType, kFours, Pipeline, kMarks, kHasBand>>;
+// Costs for a strip, a batch of columns at a time: infinity outside the band. On what they say of cells outside the table nothing
+// depends.
+template <class CostType, bool kFew, bool kFours, class Pipeline, bool kMarks = false>
+using StripCosts =
+    std::conditional_t<kFew, FewCosts<CostType, kFours, Pipeline>, ManyCosts<CostType, kFours, Pipeline, kMarks>>;
 
 // Whether a kernel's vectors can be read four numbers at a time: `Either` in one for both, most of whose warps do the same in either case.
 struct Either {};
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
       const Surroundings<S> around(extent, index);
       const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
       const int chunks = chunks_of<false>(around, sweep.keeps());
-      StripCosts<typename Sweep::CostType, Block::kFew, fours(), Costs, Sweep::kHasOptions> costs(
+      StripCosts<typename Sweep::CostType, Block::kFew, fours(), Costs> costs(
           problem, extent, around.strip, pair, costs_pipeline, block.number, held);
       // The warps' first batches; with many dimensions those left of the first column have been cleared.
       const int begin = Block::kFew ? -kEarlyBatches : block.number;

@@ -8,12 +8,12 @@
 namespace softdtw {
 
 // Costs as the sweep reads them, from the pipeline that other warps fill.
-template <class Pipeline, bool kHasOptions>
+template <class Pipeline>
 struct CostsOfStrip : MultivariateTile<Pipeline, false> {
   using S = MultivariateShape;
-  using Options = CostOptions<S, kHasOptions>;
+  using Options = CostOptions<S>;
   using OfStrip = typename Options::OfStrip;
-  static constexpr bool kIsAhead = false, kTakesBands = kHasOptions;
+  static constexpr bool kIsAhead = false, kTakesBands = true;
 
   __device__ CostsOfStrip(const Problem<float>&, int64_t, const Strip<S>& strip, int lane, Pipeline& pipeline)
       : MultivariateTile<Pipeline, false>(strip, lane, pipeline) {}
@@ -30,10 +30,10 @@ struct CostsOfStrip : MultivariateTile<Pipeline, false> {
 };
 
 // The same where they come split.
-template <class Pipeline, bool kHasOptions>
+template <class Pipeline>
 class SplitCostsOfMultivariate {
   using S = MultivariateShape;
-  using Options = CostOptions<S, kHasOptions>;
+  using Options = CostOptions<S>;
   Pipeline& pipeline;
   int chunk = 0;  // the next one
   ChunkInPipeline<Pipeline> cells;
@@ -41,7 +41,7 @@ class SplitCostsOfMultivariate {
 
  public:
   using OfStrip = typename Options::OfStrip;
-  static constexpr bool kIsAhead = true, kTakesBands = kHasOptions, kUnivariate = false;
+  static constexpr bool kIsAhead = true, kTakesBands = true, kUnivariate = false;
   float reach = 0;  // for the general sweep
 
   __device__ SplitCostsOfMultivariate(
@@ -84,15 +84,14 @@ class SplitCostsOfMultivariate {
 };
 
 // `files`: the edge above is to be kept, and nobody has written it yet.
-template <bool kHasOptions, class Pipeline>
+template <class Pipeline>
 __device__ void multivariate_sweep(
     const Problem<float>& problem, const Extent& extent, int64_t pair, int index, const Saved<MultivariateShape>& saved,
     bool files, EdgePipeline<MultivariateShape>& above_edges, EdgePipeline<MultivariateShape>& below_edges,
     Pipeline& pipeline, float* value) {
   const Surroundings<MultivariateShape> around(extent, index);
-  std::conditional_t<
-      Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline, kHasOptions>, CostsOfStrip<Pipeline, kHasOptions>>
-      costs(problem, pair, around.strip, threadIdx.x, pipeline);
+  std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline>> costs(
+      problem, pair, around.strip, threadIdx.x, pipeline);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   sweep_strip(problem, extent, around, pair, index, chunks, saved, files, above_edges, below_edges, costs, value);
 }

@@ -155,25 +155,10 @@ struct TileOptions<S, WithOptions<S, Tile>> : TileOptions<S, InBand<S, Tile>> {}
 
 // The same for costs that other warps than those of the sweep compute: of cells outside the band infinity, which splits into what no
 // path reaches.
-template <class S, bool kHasOptions>
-struct CostOptions {
-  using OfStrip = Recurrences<S>;
-  static constexpr bool kTakesBands = false;
-
-  __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
-      const OfStrip& recurrences, typename S::Scalar cost) {
-    return OfStrip::Plain::split(cost, recurrences.plain.scale);
-  }
-  __device__ __forceinline__ static Entry<typename S::Scalar> charged(
-      const OfStrip&, const Entry<typename S::Scalar>& cost) {
-    return cost;
-  }
-};
 template <class S>
-struct CostOptions<S, true> {
+struct CostOptions {
   using T = typename S::Scalar;
   using OfStrip = PenalisedRecurrences<S>;
-  static constexpr bool kTakesBands = true;
 
   __device__ __forceinline__ static Entry<T> split_cost(const OfStrip& recurrences, T cost) {
     const Entry<T> own = recurrences.charged(OfStrip::Plain::split(cost, recurrences.plain.scale));

@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(, CityblockVectors, false)
+SOFTDTW_VECTOR_KERNELS(, CityblockVectors)
 
 }  // namespace softdtw

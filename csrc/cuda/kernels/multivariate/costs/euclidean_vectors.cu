@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(, EuclideanVectors, false)
+SOFTDTW_VECTOR_KERNELS(, EuclideanVectors)
 
 }  // namespace softdtw

@@ -3,6 +3,6 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_KERNELS(, HuberVectors, false)
+SOFTDTW_VECTOR_KERNELS(, HuberVectors)
 
 }  // namespace softdtw

@@ -1,8 +1,0 @@
-// The kernels of vectors for squared Euclidean costs, with a band or a penalty.
-#include "cuda/kernels/multivariate/multivariate.cuh"
-
-namespace softdtw {
-
-SOFTDTW_VECTOR_KERNELS(, SquaredVectors, true)
-
-}  // namespace softdtw
