@@ -1,4 +1,4 @@
-"""Hard DTW of one dimension with a band in float32: rings of lanes go along it (csrc/cuda/kernels/hard/rings)."""
+"""Hard DTW of up to eight dimensions with a band in float32: rings of lanes go along it (csrc/cuda/kernels/hard/rings)."""
 
 import numpy as np
 import oracle
@@ -12,15 +12,16 @@ ON_GPU = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=Tr
 pytestmark = ON_GPU
 
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
+DIMS = [1, 3, 8]  # numbers; vectors of up to four numbers, and of up to eight
 MANY = 5000 if GPU == "cuda" else 1  # on a GPU so many pairs that each has one ring, of more rows
 
 
-def walks(batch, length, seed):
-    return normal(batch, length, 1, seed=seed).cumsum(1).float()
+def walks(batch, length, seed, dim=1):
+    return normal(batch, length, dim, seed=seed).cumsum(1).float()
 
 
 def best_of(x, y, cost="sqeuclidean", bandwidth=None, penalty=0.0):
-    """The value of a pair (n, 1), (m, 1)."""
+    """The value of a pair (n, d), (m, d)."""
     costs = oracle.cost_and_slopes(numpy64(x), numpy64(y), cost)[0]
     return oracle.hard_value_by_diagonals(costs, len(x) + len(y) if bandwidth is None else bandwidth, penalty)
 
@@ -50,8 +51,9 @@ def assert_best(values, x, y, lengths=None, bandwidth=None, penalty=0.0, cost="s
         (300, 290, 110),
     ],
 )
-def test_values_are_those_of_the_oracle(n, m, radius, penalty, cost):
-    x, y = walks(3, n, 1), walks(3, m, 2)
+@pytest.mark.parametrize("dim", DIMS)
+def test_values_are_those_of_the_oracle(n, m, radius, penalty, cost, dim):
+    x, y = walks(3, n, 1, dim), walks(3, m, 2, dim)
     options = {"bandwidth": radius, "warp_penalty": penalty, "cost": cost}
     values = dtw(x.to(GPU), y.to(GPU), **options)
     assert_best(values, x, y, bandwidth=radius, penalty=penalty, cost=cost)
@@ -60,23 +62,25 @@ def test_values_are_those_of_the_oracle(n, m, radius, penalty, cost):
     assert_best(many[:3], x, y, bandwidth=radius, penalty=penalty, cost=cost)
 
 
-def test_exact_sums_are_the_same_as_without_a_band():
+@pytest.mark.parametrize("dim", DIMS)
+def test_exact_sums_are_the_same_as_without_a_band(dim):
     """Of whole numbers nothing is rounded: whatever way entries are added up, the values are equal."""
     generator = torch.Generator().manual_seed(0)
     for n, m in ((50, 50), (150, 140), (90, 200)):
-        x, y = (torch.randint(-9, 10, (5, size, 1), generator=generator).float().to(GPU) for size in (n, m))
+        x, y = (torch.randint(-9, 10, (5, size, dim), generator=generator).float().to(GPU) for size in (n, m))
         for penalty in (0.0, 2.0):
             for radius in (0, 3, 30):
                 band, path = (f(x, y, bandwidth=radius, warp_penalty=penalty) for f in (dtw, dtw_path))
                 assert torch.equal(band, path[0])
 
 
+@pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("penalties", [False, True])
-def test_lengths_radii_and_penalties_of_every_pair(penalties):
+def test_lengths_radii_and_penalties_of_every_pair(penalties, dim):
     """Some bands are wider than the ring, and padding holds NaN."""
     batch, n, m = 40, 90, 200
     generator = np.random.default_rng(5)
-    x, y = walks(batch, n, 5), walks(batch, m, 6)
+    x, y = walks(batch, n, 5, dim), walks(batch, m, 6, dim)
     lengths = [generator.integers(1, size + 1, batch).tolist() for size in (n, m)]
     penalty = generator.choice([0.0, 0.2, 5.0], batch).tolist() if penalties else 0.3
     for z, of_pairs in zip((x, y), lengths, strict=True):
@@ -97,13 +101,14 @@ def test_a_length_out_of_range_spoils_its_pair_alone():
     assert values.isnan().tolist() == [False, True, True, False, False, False, False, True, False]
 
 
+@pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_number_spoils_its_pair_alone(bad):
-    x, y = walks(21, 150, 9), walks(21, 150, 10)
+def test_a_bad_number_spoils_its_pair_alone(bad, dim):
+    x, y = walks(21, 150, 9, dim), walks(21, 150, 10, dim)
     clean = dtw(x.to(GPU), y.to(GPU), bandwidth=5)
     for row in (0, 30, 74, 75, 149):
         spoiled = x.clone()
-        spoiled[13, row] = bad
+        spoiled[13, row, dim - 1] = bad
         values = dtw(spoiled.to(GPU), y.to(GPU), bandwidth=5)
         others = torch.arange(len(x)) != 13
         assert torch.equal(values[others], clean[others])
@@ -111,12 +116,13 @@ def test_a_bad_number_spoils_its_pair_alone(bad):
         assert not values[13].isfinite()
 
 
-def test_paths_that_follow_the_edge_of_a_band():
+@pytest.mark.parametrize("dim", DIMS)
+def test_paths_that_follow_the_edge_of_a_band(dim):
     """Costs are 0 on the band's edge and beyond it: one cell too many or too few changes the value."""
     n = 170
     for radius in (2, 7, 25, 60):
         wave = np.random.default_rng(radius).uniform(0.2, 0.8, n + radius).cumsum()
-        wave = torch.from_numpy(np.float32(2 * np.sin(wave))).view(1, -1, 1)
+        wave = torch.from_numpy(np.float32(2 * np.sin(wave))).view(1, -1, 1).repeat(1, 1, dim)
         x, y = wave[:, radius:], wave[:, :n]
         for own in (radius, radius - 1, radius + 1):
             for pair in ((x, y), (y, x)):
@@ -133,8 +139,9 @@ def test_a_path_that_comes_late_from_bad_neighbours():
         assert values.max() < 0.1
 
 
-def test_pairs_of_two_sets_and_any_strides():
-    x, y = walks(5, 90, 1).to(GPU), walks(7, 80, 2).to(GPU)
+@pytest.mark.parametrize("dim", [*DIMS, 4])
+def test_pairs_of_two_sets_and_any_strides(dim):
+    x, y = walks(5, 90, 1, dim).to(GPU), walks(7, 80, 2, dim).to(GPU)
     table = cdist(x, y, bandwidth=9)
     for i in range(5):
         each = dtw(x[i : i + 1].expand(7, -1, -1), y, bandwidth=9)
@@ -142,15 +149,15 @@ def test_pairs_of_two_sets_and_any_strides():
     indices, distances = nearest(x, y, 2, bandwidth=9)
     assert torch.equal(indices, table.topk(2, largest=False).indices)
     torch.testing.assert_close(distances, table.topk(2, largest=False).values)
-    strided = y.repeat(1, 1, 2)[:, :, 1:]
-    assert strided.stride(1) != 1
-    assert torch.equal(dtw(x, strided[:5], bandwidth=9), dtw(x, y[:5], bandwidth=9))
+    channels_first = y.transpose(1, 2).contiguous().transpose(1, 2)
+    for strided in (channels_first, y.repeat(1, 1, 2)[:, :, dim:], torch.cat([y[:, :, :1], y], 2)[:, :, 1:]):
+        assert torch.equal(dtw(x, strided[:5], bandwidth=9), dtw(x, y[:5], bandwidth=9))
 
 
-def whole(batch, length, seed, most=3):
+def whole(batch, length, seed, most=3, dim=1):
     """Whole numbers: nothing is rounded, and many cells have predecessors that are equally good."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(-most, most + 1, (batch, length, 1), generator=generator).float()
+    return torch.randint(-most, most + 1, (batch, length, dim), generator=generator).float()
 
 
 def assert_same_paths(x, y, **options):
@@ -188,9 +195,12 @@ def assert_same_paths(x, y, **options):
         (150, 150, 110),
     ],
 )
-def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost):
+@pytest.mark.parametrize("dim", DIMS)
+def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost, dim):
     """In every cell of a band that a path may come to, and at both its edges."""
-    x, y = whole(3, n, n), whole(3, m, m + 1)
+    if cost == "euclidean" and dim > 1:
+        pytest.skip("roots of whole numbers are none")
+    x, y = whole(3, n, n, dim=dim), whole(3, m, m + 1, dim=dim)
     options = {"bandwidth": radius, "warp_penalty": penalty, "cost": cost}
     gradients = assert_same_paths(x, y, **options)
     many = [z.repeat(MANY, 1, 1).to(GPU).requires_grad_() for z in (x, y)]
@@ -199,12 +209,13 @@ def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost):
         assert torch.equal(gradient.view(MANY, *alone.shape), alone.expand(MANY, *alone.shape))
 
 
+@pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("penalties", [False, True])
-def test_paths_of_lengths_radii_and_penalties_of_every_pair(penalties):
+def test_paths_of_lengths_radii_and_penalties_of_every_pair(penalties, dim):
     """Some bands are wider than the ring, and padding holds NaN."""
     batch, n, m = 40, 90, 120
     generator = np.random.default_rng(6)
-    x, y = whole(batch, n, 7), whole(batch, m, 8)
+    x, y = whole(batch, n, 7, dim=dim), whole(batch, m, 8, dim=dim)
     lengths = [generator.integers(1, size + 1, batch).tolist() for size in (n, m)]
     for z, of_pairs in zip((x, y), lengths, strict=True):
         for b, length in enumerate(of_pairs):
@@ -214,11 +225,12 @@ def test_paths_of_lengths_radii_and_penalties_of_every_pair(penalties):
         assert_same_paths(x, y, x_lengths=lengths[0], y_lengths=lengths[1], bandwidth=radius, warp_penalty=penalty)
 
 
+@pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("radius", [0, 6])
-def test_paths_that_stay_in_a_row_or_a_column_for_long(radius):
+def test_paths_that_stay_in_a_row_or_a_column_for_long(radius, dim):
     """Longer than a word of a lane's steps, and than a lane has its block."""
     for few, many in ((90, 140), (150, 250)):
-        levels = torch.arange(few).float().view(1, -1, 1)
+        levels = torch.arange(few).float().view(1, -1, 1).repeat(1, 1, dim)
         runs = np.random.default_rng(few).multinomial(many - few, np.full(few, 1 / few)) + 1
         for own in (runs, [many - few + 1, *[1] * (few - 1)], [*[1] * (few - 1), many - few + 1]):
             steps = levels.repeat_interleave(torch.tensor(own), 1)
@@ -248,12 +260,13 @@ def test_a_bad_pair_has_no_path_and_no_gradient():
         assert gradient[~good.to(GPU)].isnan().all()
 
 
-def test_paths_along_the_edge_of_a_band():
+@pytest.mark.parametrize("dim", DIMS)
+def test_paths_along_the_edge_of_a_band(dim):
     """Costs are 0 on the band's edge and beyond it: one cell too many or too few changes the path."""
     n = 120
     for radius in (2, 7, 25):
         wave = np.random.default_rng(radius).uniform(0.2, 0.8, n + radius).cumsum()
-        wave = torch.from_numpy(np.float32(np.rint(8 * np.sin(wave)))).view(1, -1, 1)
+        wave = torch.from_numpy(np.float32(np.rint(8 * np.sin(wave)))).view(1, -1, 1).repeat(1, 1, dim)
         x, y = wave[:, radius:], wave[:, :n]
         for own in (radius, radius - 1, radius + 1):
             for pair in ((x, y), (y, x)):

@@ -3,16 +3,14 @@
 #pragma once
 
 #include "cuda/hardware/vectors.cuh"
-#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/blocks.h"
 #include "tile.cuh"
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers. kFours: which can be read four at a time.
-template <class S, int kGroups, bool kFours>
+// Of vectors of up to four times kGroups numbers, with a cost of vector_cost.cuh. kFours: which can be read four at a time.
+template <class S, int kGroups, bool kFours, class CostType>
 class FewTile {
-  const Cost kind;
   float4 rows[S::kRows][kGroups];
   float costs[S::kRows][S::kSteps];
 
@@ -21,7 +19,7 @@ class FewTile {
   float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
   __device__ FewTile(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : kind(problem.cost), columns(problem.y, pair, extent.m, problem.dim) {
+      : columns(problem.y, pair, extent.m, problem.dim) {
     const Vectors x(problem.x, pair, extent.n, problem.dim);
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
@@ -45,12 +43,6 @@ class FewTile {
   // `column(t, i)`: the i-th four numbers of one.
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {
-    with_cost<VectorCosts>(kind, [&](auto type) { use_columns(type, column); });
-  }
-
- private:
-  template <class CostType, class Column>
-  __device__ __forceinline__ void use_columns(CostType, Column&& column) {
     for_each_cell<S>([&](int k, int t) { costs[k][t] = 0; });
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
@@ -81,9 +73,9 @@ struct TileAhead : Tile {
 
 // Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
 // spares them the pipeline's end.
-template <class S, int kGroups, bool kFours>
-struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
-  using Tile = FewTile<S, kGroups, kFours>;
+template <class S, int kGroups, bool kFours, class CostType>
+struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kFours, CostType> {
+  using Tile = FewTile<S, kGroups, kFours, CostType>;
   static constexpr int kRoom = 2 * kWarp;  // lanes meet kWarp - 1 columns beside those of the chunk
   static_assert(kWarp - 1 + S::kSteps <= kRoom && S::kSteps * kGroups <= kWarp);
   struct alignas(16) Memory {

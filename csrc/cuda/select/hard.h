@@ -12,7 +12,7 @@ enum class HardSpecialization : int {
   kEightDims,     //
   kDense,         // any cost
   kMultivariate,  // costs by warps of their own
-  kRing,          // one dimension with a band: a ring of lanes (kernels/hard/rings/hard_banded.cu)
+  kRing,          // up to eight dimensions with a band: a ring of lanes (kernels/hard/rings)
 };
 
 // A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half. Two find no path: a
@@ -38,6 +38,11 @@ struct HardPlan {
 constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
+// Rings of several dimensions: 4 rows of a lane, or 8, and lanes of a pair.
+constexpr int fewest_lanes_of_vectors(int rows) { return rows == 4 ? 4 : 8; }
+inline bool is_of_vectors(const Ring& ring) {
+  return (ring.rows == 4 || ring.rows == 8) && ring.lanes >= fewest_lanes_of_vectors(ring.rows);
+}
 constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp, and each pair has two
 
 // From the cheapest one on, as kRings.
@@ -55,6 +60,7 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
     return !call.keeps && call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
   };
   const auto suits = [&](const Ring& ring) {
+    if (call.dim > 1) return width <= ring.width() && is_of_vectors(ring);
     const int64_t bytes = kLanes / ring.lanes * (call.n + call.m + 2 * kLanes) * int64_t{sizeof(float)};
     const bool has_room = ring.lanes == kLanes ? bytes <= device.block_bytes / 2 : bytes <= kBytesOfWarp;
     return width <= ring.width() && has_room;
@@ -65,7 +71,7 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   for (const Ring& ring : kRings)
     if (suits(ring)) return {ring, sides(ring)};
   const Ring widest = {kRowsOfFewPairs, kLanes};
-  if (suits(widest) && sides(widest) == 2) return {widest, 2};
+  if (call.dim == 1 && suits(widest) && sides(widest) == 2) return {widest, 2};
   return {};
 }
 // Unless the band has most of the table, of which strips take no more.
@@ -76,7 +82,8 @@ inline bool pays(const HardRing& ring, const Call& call) {
 
 // call.keeps: a path is wanted.
 inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_ring = true) {
-  if (may_have_ring && !call.is_float64 && call.has_band && is_of_numbers(call)) {
+  const bool is_of_few_dims = call.is_multivariate() && call.dim <= kFewDims;
+  if (may_have_ring && !call.is_float64 && call.has_band && (is_of_numbers(call) || is_of_few_dims)) {
     const HardRing ring = hard_ring_of(call, device);
     if (pays(ring, call)) return {HardSpecialization::kRing, ring.of_side.rows, ring};
   }

@@ -46,8 +46,8 @@ template <class Weight, int kRows>
 using RingWeights = LinearWeights<Weight, kRows % 4 == 0 ? 4 : 3>;
 
 template <int kRows_>
-struct RingPair : RingBand<kRows_> {
-  using Band = RingBand<kRows_>;
+struct RingPair : RingNumbers<kRows_> {
+  using Band = RingNumbers<kRows_>;
   using Numbers = LinearNumbers<float>;
   // As short pairs have them (warp_pair.cuh): all that knows the cost or the penalty.
   using Options = PlainOptions;

@@ -55,8 +55,6 @@ struct RingBand {
   int first_group, entry;          // entry: the step of the first group in which a path comes to the table's first cell
   int groups, last_step;           // of the pair; of the last group
   int most_groups, fewest_groups;  // of the warp's pairs
-  const float *rows, *line;        // x, and y from its column 0 on
-  float x[kRows];
 
   __device__ RingBand(const RingLayout& layout, const Extent& extent_, bool wanted)
       : RingBand(layout, extent_, extent_.m - 1, wanted) {}
@@ -90,24 +88,6 @@ struct RingBand {
   __device__ __forceinline__ int first_column(int i) const {
     return (first_group + i) * kGroup + extent.low - 1 - block(i);
   }
-  // y there: at r of this.
-  __device__ __forceinline__ const float* columns(int i) const { return line + first_column(i); }
-  __device__ __forceinline__ void take_rows(int block) {
-    const float* const from = rows + min(max(block, 0), last_block()) * kRows;
-    if constexpr (kRows % 4 == 0) {
-#pragma unroll
-      for (int k = 0; k < kRows; k += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from + k);
-        x[k] = four.x, x[k + 1] = four.y, x[k + 2] = four.z, x[k + 3] = four.w;
-      }
-    } else {
-#pragma unroll
-      for (int k = 0; k < kRows; k += 2) {
-        const float2 two = *reinterpret_cast<const float2*>(from + k);
-        x[k] = two.x, x[k + 1] = two.y;
-      }
-    }
-  }
   // Which of a lane's cells are in the band: in step r of its group, bit kRows - 1 - k of the mask shifted by r for row k.
   __device__ __forceinline__ unsigned mask(int age) const {
     const int end = width + kRows - 1 - kGroup * age;  // the last bit
@@ -125,11 +105,47 @@ struct RingBand {
     const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
     return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
   }
+};
+
+// With series of one dimension, in shared memory.
+template <int kRows_>
+struct RingNumbers : RingBand<kRows_> {
+  using Band = RingBand<kRows_>;
+  using Columns = ColumnsAhead<float, 1>;
+  using Band::Band;
+  static constexpr int kRows = kRows_;
+  const float *rows, *line;  // x, and y from its column 0 on
+  float x[kRows];
 
   __device__ __forceinline__ void find_series(const RingLayout& layout, const float* own) {
     rows = own;
     line = own + layout.x_floats + layout.before();
   }
+  // y in the lane's columns of group i: at r of this.
+  __device__ __forceinline__ const float* columns(int i) const { return line + this->first_column(i); }
+  __device__ __forceinline__ void take_rows(int block) {
+    const float* const from = rows + min(max(block, 0), this->last_block()) * kRows;
+    if constexpr (kRows % 4 == 0) {
+#pragma unroll
+      for (int k = 0; k < kRows; k += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from + k);
+        x[k] = four.x, x[k + 1] = four.y, x[k + 2] = four.z, x[k + 3] = four.w;
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < kRows; k += 2) {
+        const float2 two = *reinterpret_cast<const float2*>(from + k);
+        x[k] = two.x, x[k + 1] = two.y;
+      }
+    }
+  }
+  // The lane whose turn it is takes its next block, by what all do: that takes no longer. Its first step is one before the block's
+  // first column, and what cells have ready for it, of the rows before, concerns no cell of the band.
+  __device__ __forceinline__ void turn(int i, Columns& columns_) {
+    take_rows(this->block(i));
+    columns_ = Columns(columns(i));
+  }
+  __device__ __forceinline__ void move(Columns& columns_) const { columns_.move(); }
 };
 
 // Steps of a loop over a group that are in flight.
@@ -138,24 +154,23 @@ constexpr int kStepsAtOnce = kRows > 8    ? 1
                              : kRows == 8 ? 3
                                           : kRows + 1;
 
-// A lane's columns and cells from group to group. Cells are made of a pair and its columns, and have
+// A lane's columns and cells from group to group. A pair is a RingBand with series:
+//     Columns, columns(i)                  of a lane, from group i on
+//     turn(i, columns)                     before group i: whose turn it is takes its next block
+//     move(columns)                        to the next one
+// Cells are made of a pair and its columns, and have
 //     enter(pair)                          the table's first cell comes next
 //     step(pair, from, mask, columns)      a column; `from`: the lane of the block above, `mask`: of the band, shifted
 template <class Pair, class Cells>
 struct RingSweep {
   static constexpr int kRows = Pair::kRows;
   Pair& pair;
-  ColumnsAhead<float, 1> columns;
+  typename Pair::Columns columns;
   Cells cells;
 
   // From group i on; the pair has the rows of this group.
   __device__ __forceinline__ RingSweep(Pair& pair_, int i) : pair(pair_), columns(pair.columns(i)), cells(pair, columns) {}
-  // The lane whose turn it is takes its next block, by what all do: that takes no longer. Its first step is one before the block's
-  // first column, and what cells have ready for it, of the rows before, concerns no cell of the band.
-  __device__ __forceinline__ void turn(int i) {
-    pair.take_rows(pair.block(i));
-    columns = ColumnsAhead<float, 1>(pair.columns(i));
-  }
+  __device__ __forceinline__ void turn(int i) { pair.turn(i, columns); }
   // leave(r) after every step.
   template <bool kMayStart, class Leave>
   __device__ __forceinline__ void group(int i, Leave&& leave) {
@@ -165,7 +180,7 @@ struct RingSweep {
     const auto step = [&](int r) {
       if (kMayStart && r == entry) cells.enter(pair);
       cells.step(pair, from, mask, columns);
-      columns.move();
+      pair.move(columns);
       mask >>= 1;
       leave(r);
     };

@@ -30,9 +30,19 @@ struct HardHandover {
   Pipeline<HardEdge<S>> above, below;  // between blocks
 };
 
+// Warps that a multiprocessor is to hold, of a tile for whose values the compiler would take more registers than that leaves.
+template <class Tile, class = void>
+constexpr int kResidentWarps = 0;
+template <class Tile>
+constexpr int kResidentWarps<Tile, std::enable_if_t<(Tile::kResidentWarps > 0)>> = Tile::kResidentWarps;
+// At most, in a launch.
+template <class Tile, bool kPath, bool kHasGroups>
+constexpr int kHardThreads =
+    kWarp * std::max(kMostWarps + (kHasGroups ? kHaloWarps : 0), kPath || kHasGroups ? 0 : kResidentWarps<Tile>);
+
 // kHasGroups: a pair has several blocks. Pairs whose band has no more than `width_of_others` columns are done.
 template <bool kPath, bool kHasGroups, class S, class Tile, class P>
-__global__ void __launch_bounds__(kWarp*(kMostWarps + (kHasGroups ? kHaloWarps : 0))) hard_forward_kernel(
+__global__ void __launch_bounds__((kHardThreads<Tile, kPath, kHasGroups>)) hard_forward_kernel(
     const __grid_constant__ P problem, bool open_ends, typename S::Scalar* value, HardRows<S> rows, StepTable<S> table,
     int* ends, Tickets tickets, int groups, int width_of_others) {
   __shared__ HardHandover<S> shared_handover;

@@ -13,7 +13,7 @@ using S = MultivariateShape;
 
 // A tile of hard_tile.cuh, whose costs come from a pipeline.
 template <class Costs>
-struct HardMultivariateTile : MultivariateTile<Costs, false> {
+struct HardMultivariateTile : MultivariateTile<Costs, false>, KnowsBand {
   using Memory = Costs;
 
   __device__ HardMultivariateTile(
@@ -38,7 +38,7 @@ struct HardMultivariateSweep {
   __device__ void spoil(int64_t pair) const {
     if (threadIdx.x == 0 && threadIdx.y == 0) value[pair] = NAN;
   }
-  template <class Costs>
+  template <bool, class Costs>
   __device__ void sweep(
       const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int, Pipeline<Edge>& above,
       Pipeline<Edge>& below, Costs& costs) const {

@@ -163,10 +163,15 @@ struct HardTop {
 struct HasStepCosts {};
 template <class Tile>
 constexpr bool kHasStepCosts = std::is_base_of_v<HasStepCosts, std::remove_const_t<Tile>>;
+// A tile whose cells outside the band cost infinity.
+struct KnowsBand {};
+template <class Tile>
+constexpr bool kKnowsBand = std::is_base_of_v<KnowsBand, std::remove_const_t<Tile>>;
 
 // A cell from its predecessors; `note` gets its step, where a path is wanted, unless that is the diagonal one.
 template <bool kPenalty, bool kPath, bool kOwnCosts, typename T, class Costs, class Note>
-__device__ __forceinline__ T hard_cell(const Costs& costs, int k, T diag, T up, T left, T penalty, Note&& note) {
+__device__ __forceinline__ T hard_cell(
+    const Costs& costs, int k, bool is_inside, T diag, T up, T left, T penalty, Note&& note) {
   if constexpr (kOwnCosts) {
     diag += costs.diagonal[k];
     up += costs.up[k];
@@ -182,18 +187,36 @@ __device__ __forceinline__ T hard_cell(const Costs& costs, int k, T diag, T up, 
     best = lesser(kPenalty ? up + penalty : up, lesser(diag, kPenalty ? left + penalty : left));
   }
   if constexpr (kOwnCosts)
-    return best;
+    return is_inside ? best : T(INFINITY);
   else
-    return costs.add(k, best);
+    return costs.add(k, best, is_inside);
 }
 
-// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `cell(k, t, r)` sees every cell of
-// a general sweep, `column(t, bottom)` every step, with the entry of the lane's last row before it.
-template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Cell, class Column>
+// Which cells of a lane's tile are in the band: bit kRows - 1 - k + t of a word for row k in step t. Those left of the table need no bit:
+// nothing comes from there.
+template <class S>
+class InBandBits {
+  unsigned bits;
+
+ public:
+  __device__ __forceinline__ InBandBits(const Extent& extent, const Place<S>& place) {
+    static_assert(S::kRows + S::kSteps <= 32);
+    const int middle = place.row - place.column + S::kRows - 1;
+    const int first = extent.low + middle, last = extent.high + middle;
+    const unsigned from = first <= 0 ? ~0u : first > 31 ? 0 : ~0u << first;
+    bits = last < 0 ? 0 : last > 30 ? from : from & ((2u << last) - 1);
+  }
+  __device__ __forceinline__ bool has(int k, int t) const { return (bits & 1u << (S::kRows - 1 - k + t)) != 0; }
+};
+
+// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `column(t, bottom)` sees every step, with the entry
+// of the lane's last row before it, `left_behind(t)` every one of a general sweep, when it is done.
+template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Column, class Left>
 __device__ __forceinline__ void sweep_hard(
     const Extent& extent, const Place<S>& place, int lane, Tile& tile, const HardTop<S>& top, typename S::Scalar penalty,
-    HardLane<S>& state, StepWords<S>& steps, Cell&& cell, Column&& column) {
+    HardLane<S>& state, StepWords<S>& steps, Column&& column, Left&& left_behind) {
   using T = typename S::Scalar;
+  const InBandBits<S> inside(extent, place);
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const T bottom = state.left[S::kRows - 1];
@@ -205,16 +228,13 @@ __device__ __forceinline__ void sweep_hard(
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const T left = state.left[k];
-      T r = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
-          costs, k, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
-      if (kGeneral) {
-        if (!place.holds(extent, k, t)) r = T(INFINITY);
-        cell(k, t, r);
-      }
-      state.left[k] = up = r;
+      const bool is_inside = !kGeneral || inside.has(k, t);
+      state.left[k] = up = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
+          costs, k, is_inside, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
       diag = left;
     }
     column(t, bottom);
+    if (kGeneral) left_behind(t);
   }
 }
 
@@ -299,22 +319,22 @@ class HardSweep {
     if (writes) own.reference = state.reference;
     const bool ends_here = around.is_last && (chunk == around.end_chunk || open_ends);
     StepWords<S> steps;
-    const auto cell = [&](int k, int t, T r) {
-      if (!ends_here || lane != around.end_lane || k != around.end_row) return;
+    const bool holds_end = ends_here && lane == around.end_lane;
+    const auto left_behind = [&](int t) {
       const int column = place.column + t;
-      if (column == extent.m - 1 || (open_ends && column >= 0 && column < extent.m))
-        end.see(state.reference + static_cast<double>(r), column);
+      if (holds_end && (column == extent.m - 1 || (open_ends && column >= 0 && column < extent.m)))
+        end.see(state.reference + static_cast<double>(pick(state.left, around.end_row)), column);
     };
     const auto column = [&](int t, T bottom) {
       if (writes) own.entries[t] = bottom;
     };
     constexpr bool kMayHavePenalty = !kHasStepCosts<Tile>;
-    if (!place.in_band || ends_here)
-      sweep_hard<true, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+    if ((!kKnowsBand<Tile> && !place.in_band) || ends_here)
+      sweep_hard<true, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, column, left_behind);
     else if (kMayHavePenalty && penalty != T(0))
-      sweep_hard<false, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+      sweep_hard<false, kMayHavePenalty, kPath>(extent, place, lane, tile, top, penalty, state, steps, column, left_behind);
     else
-      sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, cell, column);
+      sweep_hard<false, false, kPath>(extent, place, lane, tile, top, penalty, state, steps, column, left_behind);
     if constexpr (kPath) table.store(pair, index, chunk, lane, steps);
   }
   // After the last chunk.

@@ -1,7 +1,8 @@
 // The costs of a lane's tile (tile.cuh) as the sweep of hard DTW adds them, a column at a time.
 //
-// A tile has Memory, in shared memory, of the warp's own; fetch() and use() as in tile.cuh; and costs_of(t), whose add(k, best)
-// is the cell's entry.
+// A tile has Memory, in shared memory, of the warp's own; fetch() and use() as in tile.cuh; and costs_of(t), whose add(k, best, is_inside)
+// is the cell's entry: infinity outside the band. Where it can be, it is the cost that becomes infinity: the chain down the rows need not
+// wait for that.
 #pragma once
 
 #include "cuda/costs/tile.cuh"
@@ -15,11 +16,13 @@ struct HardColumn {
   const int t;
 
   template <typename T>
-  __device__ __forceinline__ T add(int k, T best) const {
-    if constexpr (Tile::kUnivariate)
-      return DeviceMath<T>::fma(tile.difference(k, t), tile.difference(k, t), best);
-    else
-      return best + tile.cost(k, t);
+  __device__ __forceinline__ T add(int k, T best, bool is_inside) const {
+    if constexpr (Tile::kUnivariate) {
+      const T difference = is_inside ? tile.difference(k, t) : T(INFINITY);
+      return DeviceMath<T>::fma(difference, difference, best);
+    } else {
+      return best + (is_inside ? tile.cost(k, t) : T(INFINITY));
+    }
   }
 };
 
@@ -47,13 +50,16 @@ struct HardFewDimsTile {
   using Shape = S;
   using T = float;
   static constexpr int kColumns = 64;  // at least those of a step and of a chunk to come
+  static constexpr int kResidentWarps = kFours == 1 ? 20 : 0;
   static_assert(kColumns >= kWarp + 2 * S::kSteps);
   struct Memory {
     float4 columns[kFours][kColumns];
   };
   struct Column {
     float costs[S::kRows];
-    __device__ __forceinline__ float add(int k, float best) const { return best + costs[k]; }
+    __device__ __forceinline__ float add(int k, float best, bool is_inside) const {
+      return best + (is_inside ? costs[k] : INFINITY);
+    }
   };
   const View<const float> y;
   const int last, lane, dim;

@@ -64,11 +64,11 @@ struct MultivariateSweep {
 
   __device__ __forceinline__ bool keeps() const { return saved.memory != nullptr; }
   __device__ void spoil(int64_t pair) const { invalid_forward(value, pair); }
-  template <class Costs>
+  template <bool kHasOptions, class Costs>
   __device__ void sweep(
       const Problem<float>& problem, const Extent& extent, int64_t pair, int index, int own, Pipeline<Edge>& above,
       Pipeline<Edge>& below, Costs& costs) const {
-    multivariate_sweep(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
+    multivariate_sweep<kHasOptions>(problem, extent, pair, index, saved, keeps() && own > 0, above, below, costs, value);
   }
 };
 

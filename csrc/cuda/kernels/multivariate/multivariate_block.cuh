@@ -7,7 +7,7 @@
 //     Edge                                     a group of a strip's last row, as pipelines hand it over
 //     kTakesSplitCosts                         whether costs may come split, which is faster
 //     keeps()                                  whether the last strip is swept to its end
-//     sweep(...)                               what a sweeping warp does: the strip `index`, the block's `own`th
+//     sweep<kHasOptions>(...)                  what a sweeping warp does: the strip `index`, the block's `own`th
 //     edges                                    which halo warps carry between blocks
 //     spoil(pair)                              for a pair that cannot be computed
 #pragma once
@@ -26,10 +26,10 @@ namespace softdtw {
 
 // Of a block in forward: strips, at most, and what its warps do. kLonely: it has a multiprocessor for itself, for no more blocks than
 // multiprocessors. kSplits: costs come split, which takes so much memory that the block is alone, too, and pays with more blocks as
-// well where costs take longer than the sweeps.
-template <bool kFew_, bool kLonely, bool kSplits = false>
+// well where costs take longer than the sweeps. kIsPlain: of calls without a band and a penalty.
+template <bool kFew_, bool kLonely, bool kSplits = false, bool kIsPlain = false>
 struct ForwardBlock {
-  static constexpr bool kFew = kFew_;
+  static constexpr bool kFew = kFew_, kHasOptions = !kIsPlain;
   static constexpr int kStrips = kFew ? 4 : 2, kCosts = kLonely && !kFew && !kSplits ? 4 : 2;
   static constexpr int kBlocks = kFew || kLonely ? 1 : 2;  // of a multiprocessor
   // Of every strip. A chunk meets kSkewChunks + 1 groups, which is three batches; the others are on their way.
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     if (own >= block_strips || index >= strips) return;
     Costs& costs_pipeline = costs_pipelines[own];
     if (block.role == Block::kSweep)
-      return sweep.sweep(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
+      return sweep.template sweep<Block::kHasOptions>(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     with_fours<Fours>(has_fours, [&](auto fours) {
       const Surroundings<S> around(extent, index);
       const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
@@ -202,6 +202,9 @@ cudaError_t launch_multivariate_forward(
   const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
   const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
   if (block_is_alone(call_of(problem, false), all_fit, holds_all)) return launch_blocks(static_cast<Lonely*>(nullptr));
+  // Where the sweeps split costs themselves, with options they take up to 1.3 times as long, beside costs of matrix products.
+  if constexpr (Sweep::kTakesSplitCosts && kIsOfSquares<typename Sweep::CostType>)
+    if (call_of(problem, false).is_plain()) return launch_blocks(static_cast<ForwardBlock<false, false, false, true>*>(nullptr));
   return launch_blocks(static_cast<ForwardBlock<false, false>*>(nullptr));
 }
 

@@ -8,12 +8,12 @@
 namespace softdtw {
 
 // Costs as the sweep reads them, from the pipeline that other warps fill.
-template <class Pipeline>
+template <class Pipeline, bool kHasOptions>
 struct CostsOfStrip : MultivariateTile<Pipeline, false> {
   using S = MultivariateShape;
-  using Options = CostOptions<S>;
+  using Options = CostOptions<S, kHasOptions>;
   using OfStrip = typename Options::OfStrip;
-  static constexpr bool kIsAhead = false, kTakesBands = true;
+  static constexpr bool kIsAhead = false, kTakesBands = kHasOptions;
 
   __device__ CostsOfStrip(const Problem<float>&, int64_t, const Strip<S>& strip, int lane, Pipeline& pipeline)
       : MultivariateTile<Pipeline, false>(strip, lane, pipeline) {}
@@ -84,13 +84,13 @@ class SplitCostsOfMultivariate {
 };
 
 // `files`: the edge above is to be kept, and nobody has written it yet.
-template <class Pipeline>
+template <bool kHasOptions, class Pipeline>
 __device__ void multivariate_sweep(
     const Problem<float>& problem, const Extent& extent, int64_t pair, int index, const Saved<MultivariateShape>& saved,
     bool files, EdgePipeline<MultivariateShape>& above_edges, EdgePipeline<MultivariateShape>& below_edges,
     Pipeline& pipeline, float* value) {
   const Surroundings<MultivariateShape> around(extent, index);
-  std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline>> costs(
+  std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline, kHasOptions>> costs(
       problem, pair, around.strip, threadIdx.x, pipeline);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   sweep_strip(problem, extent, around, pair, index, chunks, saved, files, above_edges, below_edges, costs, value);

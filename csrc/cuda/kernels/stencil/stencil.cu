@@ -91,7 +91,9 @@ template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (reads_vectors(call_of(problem, false), S::kRows) && !plan.gives_up_pairs())
-      return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true>*>(nullptr));
+      return with_cost<VectorCosts>(problem.cost, [&](auto type) {
+        return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>*>(nullptr));
+      });
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 

@@ -155,8 +155,17 @@ struct TileOptions<S, WithOptions<S, Tile>> : TileOptions<S, InBand<S, Tile>> {}
 
 // The same for costs that other warps than those of the sweep compute: of cells outside the band infinity, which splits into what no
 // path reaches.
-template <class S>
+template <class S, bool kHasOptions = true>
 struct CostOptions {
+  using OfStrip = Recurrences<S>;
+
+  __device__ __forceinline__ static Entry<typename S::Scalar> split_cost(
+      const OfStrip& recurrences, typename S::Scalar cost) {
+    return OfStrip::Plain::split(cost, recurrences.plain.scale);
+  }
+};
+template <class S>
+struct CostOptions<S, true> {
   using T = typename S::Scalar;
   using OfStrip = PenalisedRecurrences<S>;
 

@@ -35,15 +35,15 @@ cudaError_t elastic_dense_forward(
   return with_measure<T>(problem.measure, [&](auto type) {
     using Type = decltype(type);
     if constexpr (kIs<Type, Twed>) {
-      if (problem.x_times.data != nullptr)
-        return run(static_cast<TwedTile<S, Dense<T>::template Distances, true>*>(nullptr));
-      return run(static_cast<TwedTile<S, Dense<T>::template Distances, false>*>(nullptr));
+      return run(static_cast<TwedTile<S, Dense<T>::template Distances, true>*>(nullptr));
     } else if constexpr (kIs<Type, Weighted>) {
       return run(static_cast<WeightedTile<S, Dense<T>::template Distances>*>(nullptr));
     } else if constexpr (kIs<Type, Msm>) {
       return cudaErrorInvalidValue;
+    } else if constexpr (kIs<Type, Edit>) {
+      return run(static_cast<EditTile<EditMatch, S, Dense<T>::template Distances>*>(nullptr));
     } else {
-      return run(static_cast<EditTile<Type, S, Dense<T>::template Distances>*>(nullptr));
+      return run(static_cast<EditTile<ThresholdMatch, S, Dense<T>::template Distances>*>(nullptr));
     }
   });
 }

@@ -13,10 +13,9 @@ struct ElasticColumn {
 };
 
 // u and l where they do not depend on the cell: as they are given, or 1.
-template <class Type, class S>
+template <bool kAreGiven, class S>
 struct ElasticGaps {
   using T = typename S::Scalar;
-  static constexpr bool kAreGiven = kIs<Type, Edit> || kIs<Type, Twed>;
   T rows[S::kRows];
   ElasticColumns<S> columns;
 
@@ -63,15 +62,39 @@ class ElasticBorder {
   }
 };
 
+// What the diagonal step costs: of Edit; and of Edr and Lcss, to whose kernels their difference is a number.
+template <typename T>
+struct EditMatch {
+  static constexpr bool kHasGaps = true;
+
+  __device__ EditMatch(const ElasticTable<T>&, int64_t) {}
+  __device__ __forceinline__ T operator()(T distance) const { return Edit<T>::match(distance, 0); }
+};
+template <typename T>
+struct ThresholdMatch {
+  static constexpr bool kHasGaps = false;
+  const T epsilon, apart;
+  const bool may_be_equal;
+
+  __device__ ThresholdMatch(const ElasticTable<T>& problem, int64_t pair)
+      : epsilon(static_cast<T>(problem.parameter_of(pair))),
+        apart(problem.measure == Measure::kLcss ? T(2) : T(1)),
+        may_be_equal(problem.measure == Measure::kLcss) {}
+  __device__ __forceinline__ T operator()(T distance) const {
+    const bool is_match = (distance < epsilon) | ((distance == epsilon) & may_be_equal);  // without a jump
+    return is_match ? T(0) : apart + (distance - distance);
+  }
+};
+
 // Edit, Edr, Lcss.
-template <class Type, class S, template <int> class Distances>
+template <template <typename> class Match, class S, template <int> class Distances>
 struct EditTile : HasStepCosts {
   using Shape = S;
   using T = typename S::Scalar;
   struct Memory {};
   Distances<0> distances;
-  ElasticGaps<Type, S> gaps;
-  const T parameter;
+  ElasticGaps<Match<T>::kHasGaps, S> gaps;
+  const Match<T> match;
   const bool has_border;
   ElasticBorder<S> border;
 
@@ -90,7 +113,7 @@ struct EditTile : HasStepCosts {
     ElasticColumn<S> costs;
     gaps.put(t, costs);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) costs.diagonal[k] = Type::match(distances.of(k, t), parameter);
+    for (int k = 0; k < S::kRows; ++k) costs.diagonal[k] = match(distances.of(k, t));
     return costs;
   }
   __device__ __forceinline__ void put_border(const Extent& extent, const Place<S>& place, HardTop<S>& top) {
@@ -101,11 +124,12 @@ struct EditTile : HasStepCosts {
   __device__ EditTile(const ElasticTable<T>& problem, const ElasticPlace& at, int64_t pair, int row)
       : distances(problem, at, pair, row),
         gaps(problem, at, pair, row),
-        parameter(static_cast<T>(problem.parameter_of(pair))),
+        match(problem, pair),
         has_border(problem.sum_border) {}
 };
 
-// Twed. a[i-1,j-1] is what the lane has computed a step ago, for the row above among others.
+// Twed. a[i-1,j-1] is what the lane has computed a step ago, for the row above among others. kHasTimes: of calls that give times; without
+// they are places, whose differences the compiler knows but for the chunk's. Where that does not matter, such a tile takes both.
 template <class S, template <int> class Distances, bool kHasTimes>
 struct TwedTile : HasStepCosts {
   static constexpr bool has_border = false;
@@ -114,9 +138,10 @@ struct TwedTile : HasStepCosts {
   using Type = Twed<T>;
   struct Memory {};
   Distances<1> distances;
-  ElasticGaps<Type, S> gaps;
+  ElasticGaps<true, S> gaps;
   T x_times[S::kRows + 1];
   ElasticColumns<S> y_times;
+  const bool are_given;
   const T unit;
   T place_apart = 0;        // row less column of the chunk's first cell
   T before[S::kRows] = {};  // a of the upper left neighbours, 0 for the first cell
@@ -127,13 +152,19 @@ struct TwedTile : HasStepCosts {
   __device__ __forceinline__ void fetch(const Place<S>& place) {
     distances.fetch(place);
     gaps.fetch(place);
-    if constexpr (kHasTimes) y_times.fetch(place);
+    if (kHasTimes && are_given) y_times.fetch(place);
   }
   __device__ __forceinline__ void use(const Place<S>& place) {
     distances.use(place);
     gaps.use();
-    if constexpr (kHasTimes) y_times.use();
     place_apart = static_cast<T>(place.row - place.column);
+    if constexpr (kHasTimes) {
+      if (are_given)
+        y_times.use();
+      else
+#pragma unroll
+        for (int t = 0; t < S::kSteps; ++t) y_times.now[t] = unit * (static_cast<T>(t) - place_apart);
+    }
   }
   __device__ __forceinline__ ElasticColumn<S> costs_of(int t) {
     ElasticColumn<S> costs;
@@ -155,9 +186,15 @@ struct TwedTile : HasStepCosts {
       : distances(problem, at, pair, row),
         gaps(problem, at, pair, row),
         y_times(problem.y_times.of(problem.y.of(pair)).data, problem.y_times.stride, at),
+        are_given(problem.x_times.data != nullptr),
         unit(static_cast<T>(problem.parameter_of(pair))) {
-    if constexpr (kHasTimes)
-      load_rows<S, 1>(problem.x_times.of(problem.x.of(pair)).data, problem.x_times.stride, at, row, x_times);
+    if constexpr (kHasTimes) {
+      if (are_given)
+        load_rows<S, 1>(problem.x_times.of(problem.x.of(pair)).data, problem.x_times.stride, at, row, x_times);
+      else
+#pragma unroll
+        for (int k = 0; k <= S::kRows; ++k) x_times[k] = unit * static_cast<T>(k - 1);
+    }
   }
   __device__ __forceinline__ T match(int k, int t) const {
     const T between = kHasTimes ? x_times[k + 1] - y_times.now[t] : unit * (place_apart + static_cast<T>(k - t));
@@ -217,7 +254,9 @@ struct WeightedTile {
   struct Column {
     T weights[S::kRows], distances[S::kRows];
     // Of every sweep to the bit, with a path or without.
-    __device__ __forceinline__ T add(int k, T best) const { return DeviceMath<T>::fma(weights[k], distances[k], best); }
+    __device__ __forceinline__ T add(int k, T best, bool is_inside) const {
+      return is_inside ? DeviceMath<T>::fma(weights[k], distances[k], best) : T(INFINITY);
+    }
   };
   Distances<0> distances;
   const double parameter;

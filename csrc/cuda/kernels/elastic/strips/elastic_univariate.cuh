@@ -31,8 +31,10 @@ cudaError_t with_univariate_tile(const ElasticProblem<typename S::Scalar>& probl
       return f(static_cast<MsmTile<S, Absolute::template Distances>*>(nullptr));
     } else if constexpr (kIs<Type, Weighted>) {
       return f(static_cast<WeightedTile<S, Squared::template Distances>*>(nullptr));
+    } else if constexpr (kIs<Type, Edit>) {
+      return f(static_cast<EditTile<EditMatch, S, Absolute::template Distances>*>(nullptr));
     } else {
-      return f(static_cast<EditTile<Type, S, Absolute::template Distances>*>(nullptr));
+      return f(static_cast<EditTile<ThresholdMatch, S, Absolute::template Distances>*>(nullptr));
     }
   });
 }

@@ -1,128 +1,28 @@
-// Hard DTW of one dimension with a band, by rings of lanes (hard_ring.cuh), in float32: values, and paths as spans.
-//
-// A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out. Where
-// paths are wanted, the lanes of a ring walk back over its steps (ring_steps.cuh) once they have swept, all by the same way.
+// Hard DTW of one dimension with a band, by rings of lanes (hard_ring.cuh), in float32.
 #include "hard_banded.h"
 
-#include "cuda/hardware/launch.cuh"
-#include "hard_ring.cuh"
+#include "ring_kernel.cuh"
 
 namespace softdtw {
 namespace {
 
-extern __shared__ int4 hard_ring_memory[];
-
-// What a call wants beside values.
-struct NoPaths {
+template <class CellCost>
+struct NumbersOf {
   template <int kRows>
-  using Steps = NoSteps;
-
-  __device__ RowSteps* of(int64_t) const { return nullptr; }
+  using Series = HardNumbers<kRows, CellCost>;
+  static constexpr bool has_rows(int) { return true; }
 };
-struct RingPaths {
-  template <int kRows>
-  using Steps = RingSteps<kRows>;
-  RowSteps* table;
-  int64_t rows_of_pair;  // of the table
-  Span* spans;
-
-  __device__ RowSteps* of(int64_t pair) const { return table + pair * rows_of_pair; }
-};
-
-// The spans of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
-template <int kRows>
-__device__ __forceinline__ void write_spans(
-    const Problem<float>& problem, const RingPaths& paths, const RingBand<kRows>& band, int64_t pair, bool has_path) {
-  Span* const spans = paths.spans + pair * problem.n;
-  const int m = static_cast<int>(problem.m);
-  for (int row = (has_path ? band.extent.n : 0) + band.lane; row < problem.n; row += band.lanes) spans[row] = {m, m - 1};
-  if (!has_path) return;
-  RingWalk<kRows>(band, paths.of(pair)).walk([&](int row, int first, int last) {
-    if ((row & (band.lanes - 1)) == band.lane) spans[row] = {first, last};
-  });
-}
-
-template <int kRows, class CellCost, bool kPenalty, bool kTwoSides, class Paths>
-__global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ HardRingLayout layout, float* value,
-    Paths paths) {
-  const int number = threadIdx.x / layout.lanes, pairs = layout.pairs();
-  const int64_t own = int64_t{blockIdx.x} * pairs + number;
-  const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
-  HardRingSide<kRows, CellCost, kPenalty, kTwoSides, typename Paths::template Steps<kRows>> side(
-      problem, layout, min(own, problem.batch - 1), exists, is_lower);
-  const bool is_first = exists && !is_lower && side.band.lane == 0;
-  if (is_first && !side.is_whole_valid()) value[own] = NAN;
-  double* const meets = reinterpret_cast<double*>(hard_ring_memory) + number * layout.columns_that_meet();
-  double* const own_meets = meets + is_lower * pairs * layout.columns_that_meet();
-  float* const series =
-      reinterpret_cast<float*>(reinterpret_cast<double*>(hard_ring_memory) + 2 * pairs * layout.columns_that_meet());
-  for (int i = side.band.lane; i < layout.columns_that_meet(); i += side.band.lanes) own_meets[i] = INFINITY;
-  const bool any_fits = __any_sync(kAllLanes, side.band.fits);
-  double last = 0;
-  if (any_fits) {
-    side.read_series(layout, series + (is_lower * pairs + number) * layout.floats_of_pair());
-    last = side.sweep(own_meets, paths.of(own));
-  }
-  if constexpr (kTwoSides) {
-    __syncthreads();
-    if (is_lower || !any_fits) return;
-    last = side.meeting(meets, meets + pairs * layout.columns_that_meet());
-    if (is_first && side.band.fits) value[own] = static_cast<float>(last);
-  } else {
-    const bool holds_value = side.holds_last_cell();
-    if (holds_value) value[own] = static_cast<float>(last);
-    if constexpr (std::is_same_v<Paths, RingPaths>) {
-      const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
-      __syncwarp();  // what lanes have written of steps, others read
-      if (exists && (side.band.fits || !side.is_whole_valid())) write_spans(problem, paths, side.band, own, has_path);
-    }
-  }
-}
-
-// Calls f with the rows of a lane, as the type of a number.
-template <class F>
-cudaError_t with_rows(int rows, F&& f) {
-  if (rows == 4) return f(std::integral_constant<int, 4>());
-  if (rows == 6) return f(std::integral_constant<int, 6>());
-  return rows == 8 ? f(std::integral_constant<int, 8>()) : f(std::integral_constant<int, kRowsOfFewPairs>());
-}
-
-template <class CellCost, bool kPenalty>
-cudaError_t launch(
-    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
-  const bool has_two_sides = ring.sides == 2;
-  const int64_t rows = has_two_sides ? upper_rows(static_cast<int>(problem.n)) : problem.n;
-  const HardRingLayout layout(
-      static_cast<int>(rows), static_cast<int>(ring.columns_of_side(call_of(problem, spans != nullptr))), ring);
-  const auto run = [&](auto kernel, const auto& paths) {
-    return launch_kernel(
-        kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, ring.sides), layout.bytes(), stream, problem, layout,
-        value, paths);
-  };
-  return with_rows(layout.rows, [&](auto rows) {
-    if (has_two_sides) return run(hard_ring_kernel<rows(), CellCost, kPenalty, true, NoPaths>, NoPaths());
-    if constexpr (rows() == kRowsOfFewPairs) {
-      return cudaErrorInvalidValue;
-    } else {
-      if (spans == nullptr) return run(hard_ring_kernel<rows(), CellCost, kPenalty, false, NoPaths>, NoPaths());
-      const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
-      const auto parts = scratch.parts(problem.batch * rows_of_pair * int64_t{sizeof(RowSteps)});
-      const RingPaths paths = {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, spans};
-      return run(hard_ring_kernel<rows(), CellCost, kPenalty, false, RingPaths>, paths);
-    }
-  });
-}
 
 }  // namespace
 
 // Only squared differences have a sweep of their own without a penalty.
 cudaError_t hard_ring_forward(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
+  const auto run = [&](auto launch) { return launch(problem, ring, value, spans, scratch, stream); };
+  if (problem.dim > 1) return run(hard_ring_forward_of_vectors);
+  if (problem.cost != Cost::kSqEuclidean) return run(launch_ring<NumbersOf<HardAnyCost>, true>);
   const bool has_penalty = call_of(problem, false).has_penalty;
-  const auto run = [&](auto with) { return with(problem, ring, value, spans, scratch, stream); };
-  if (problem.cost != Cost::kSqEuclidean) return run(launch<HardAnyCost, true>);
-  return has_penalty ? run(launch<HardSquared, true>) : run(launch<HardSquared, false>);
+  return has_penalty ? run(launch_ring<NumbersOf<HardSquared>, true>) : run(launch_ring<NumbersOf<HardSquared>, false>);
 }
 
 }  // namespace softdtw

@@ -9,9 +9,12 @@
 
 namespace softdtw {
 
-// Series of one dimension, but for pairs whose band is wider than the ring, of which nothing is written. spans: null where no path is
-// wanted, or where the ring has two sides.
+// All pairs but those whose band is wider than the ring, of which nothing is written. spans: null where no path is wanted, or where the
+// ring has two sides.
 cudaError_t hard_ring_forward(
+    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
+// Of several dimensions.
+cudaError_t hard_ring_forward_of_vectors(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
 
 }  // namespace softdtw

@@ -16,81 +16,64 @@
 #include <cfloat>
 
 #include "cuda/costs/tile.cuh"
-#include "cuda/kernels/banded/ring_band.cuh"
 #include "cuda/select/hard.h"
+#include "ring_series.cuh"
 #include "ring_steps.cuh"
 
 namespace softdtw {
 
-// What a cell adds to the best of its predecessors. Squared differences: a multiplication and an addition are one.
-struct HardSquared {
-  __device__ explicit HardSquared(Cost) {}
-  __device__ __forceinline__ static float add(float u, float best) { return fmaf(u, u, best); }
-};
-// Every cost of a difference u: d (|u| - h d), where d is 1 (cityblock, and of one dimension euclidean) or |u| up to a corner.
-struct HardAnyCost {
-  float steepness, corner, half;
-
-  __device__ explicit HardAnyCost(Cost cost)
-      : steepness(cost == Cost::kSqEuclidean || cost == Cost::kHuber ? 1 : 0),
-        corner(cost == Cost::kSqEuclidean ? INFINITY : 1),
-        half(cost == Cost::kHuber ? 0.5f : 0) {}
-  __device__ __forceinline__ float add(float u, float best) const {
-    const float size = fabsf(u), d = steepness != 0 ? fminf(size, corner) : 1;
-    return best + d * fmaf(-half, d, size);
-  }
-};
-
 struct HardRingLayout : RingLayout {
   bool has_two_sides;
+  int floats_of_series;  // of shared memory, for a side of a pair
 
   // x_rows, y_columns: the most that a side has.
-  __host__ HardRingLayout(int x_rows, int y_columns, const HardRing& ring)
-      : RingLayout(x_rows, y_columns, ring.of_side), has_two_sides(ring.sides == 2) {}
+  __host__ HardRingLayout(int x_rows, int y_columns, const HardRing& ring, int (*floats_of)(const RingLayout&))
+      : RingLayout(x_rows, y_columns, ring.of_side),
+        has_two_sides(ring.sides == 2),
+        floats_of_series(floats_of(*this)) {}
   // Of shared memory, for the rows that meet: a number for every column that the ring holds.
   __host__ __device__ int columns_that_meet() const { return has_two_sides ? lanes * (rows + 1) : 0; }
   __host__ int64_t bytes() const {
-    return pairs() * (1 + has_two_sides) * (columns_that_meet() * sizeof(double) + floats_of_pair() * sizeof(float));
+    return pairs() * (1 + has_two_sides) * (columns_that_meet() * sizeof(double) + floats_of_series * sizeof(float));
   }
 };
 
 // Rows of a pair's upper side; the lower one has the others. A pair of one row has no lower side.
 __host__ __device__ inline int upper_rows(int n) { return (n + 1) / 2; }
 
-// A lane's entries between two columns. Steps: what it notes of its cells (ring_steps.cuh).
-template <int kRows, class CellCost, bool kPenalty, class Steps>
+// A lane's entries between two columns. Series: of ring_series.cuh. Steps: what it notes of its cells (ring_steps.cuh).
+template <class Series, bool kPenalty, class Steps>
 struct HardRingCells {
-  using Band = RingBand<kRows>;
+  static constexpr int kRows = Series::kRows;
+  using Columns = typename Series::Columns;
   float left[kRows];  // its rows at the column it has just left; infinity outside the band
   float diag;         // the row above them, one column before
   float penalty;
   double reference;
-  CellCost cost;
   Steps steps;
 
-  __device__ __forceinline__ HardRingCells(const Band&, const ColumnsAhead<float, 1>&) : cost(Cost::kSqEuclidean) {}
+  __device__ __forceinline__ HardRingCells(const Series&, const Columns&) {}
   __device__ __forceinline__ void start(const Problem<float>& problem, int64_t pair) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = INFINITY;
     diag = INFINITY;
     penalty = static_cast<float>(problem.penalty_of(pair));
     reference = 0;
-    cost = CellCost(problem.cost);
   }
-  __device__ __forceinline__ void enter(const Band&) { diag = 0; }
-  __device__ __forceinline__ void step(const Band& band, int from, unsigned mask, const ColumnsAhead<float, 1>& columns) {
+  __device__ __forceinline__ void enter(const Series&) { diag = 0; }
+  __device__ __forceinline__ void step(const Series& series, int from, unsigned mask, const Columns& columns) {
     float up = __shfl_sync(kAllLanes, left[kRows - 1], from);
     float upper_left = diag;
     diag = up;
+    const auto column = series.look_at(columns);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       // As in hard_strip.cuh: what comes from the column before is off the chain that runs down the rows.
       const float others = lesser(upper_left, kPenalty ? left[k] + penalty : left[k]);
       const float best = lesser(kPenalty ? up + penalty : up, others);
       steps.note(k, best, upper_left, up, left[k]);
-      const float difference = Band::is_inside(mask, k) ? band.x[k] - columns.now : INFINITY;
       upper_left = left[k];
-      left[k] = up = cost.add(difference, best);
+      left[k] = up = series.add(column, k, Series::is_inside(mask, k), best);
     }
   }
   // By the whole warp. No cell to come is below the smallest entry that a lane of the ring holds.
@@ -110,10 +93,10 @@ struct HardRingCells {
 };
 
 // A warp's part: of each of its pairs the whole table, or a side of it.
-template <int kRows, class CellCost, bool kPenalty, bool kTwoSides, class Steps = NoSteps>
+template <class Series, bool kPenalty, bool kTwoSides, class Steps = NoSteps>
 class HardRingSide {
-  using Band = RingBand<kRows>;
-  static constexpr int kGroupsBetweenRenewals = (kWarp + Band::kGroup - 1) / Band::kGroup;
+  static constexpr int kRows = Series::kRows;
+  static constexpr int kGroupsBetweenRenewals = (kWarp + Series::kGroup - 1) / Series::kGroup;
   const Problem<float>& problem;
   const Extent whole;
   const int64_t pair;
@@ -127,7 +110,7 @@ class HardRingSide {
   __device__ static int end_column(const Extent& own) { return kTwoSides ? min(own.m, own.n + own.high) - 1 : own.m - 1; }
 
  public:
-  Band band;
+  Series band;
 
   __device__ HardRingSide(
       const Problem<float>& problem_, const RingLayout& layout, int64_t pair_, bool is_wanted, bool is_lower_)
@@ -135,43 +118,21 @@ class HardRingSide {
         whole(problem.extent(pair_)),
         pair(pair_),
         is_lower(is_lower_),
-        band(layout, extent_of_side(whole, is_lower), end_column(extent_of_side(whole, is_lower)), is_wanted) {}
+        band(problem, layout, extent_of_side(whole, is_lower), end_column(extent_of_side(whole, is_lower)), is_wanted) {}
   __device__ __forceinline__ bool is_whole_valid() const { return whole.valid(); }
 
   // `own`: shared memory for the pair's series.
   __device__ __forceinline__ void read_series(const RingLayout& layout, float* own) {
-    const View<const float> x_view = problem.x.pair(pair), y_view = problem.y.pair(pair);
-    const int64_t x_step = is_lower ? -x_view.row_stride : x_view.row_stride;
-    const int64_t y_step = is_lower ? -y_view.row_stride : y_view.row_stride;
-    const int first_row = is_lower && band.fits ? whole.n - 1 : 0, first_column = is_lower && band.fits ? whole.m - 1 : 0;
-    const float* const x_line = x_view.data + first_row * x_view.row_stride;
-    const float* const y_line = y_view.data + first_column * y_view.row_stride;
-    const int last_row = band.fits ? band.extent.n - 1 : 0, last_column = band.fits ? band.extent.m - 1 : 0;
-    // Rows and columns past the end, or before the start, repeat the last ones, or the first: no path comes from there.
-    constexpr int kAtOnce = 16;
-    for (int first = band.lane; first < max(layout.x_floats, layout.y_floats); first += kAtOnce * band.lanes) {
-      float of_x[kAtOnce], of_y[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int place = first + i * band.lanes;
-        of_x[i] = x_line[min(place, last_row) * x_step];
-        of_y[i] = y_line[min(max(place - layout.before(), 0), last_column) * y_step];
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int place = first + i * band.lanes;
-        if (place < layout.x_floats) own[place] = of_x[i];
-        if (place < layout.y_floats) own[layout.x_floats + place] = of_y[i];
-      }
-    }
-    __syncwarp();
-    band.find_series(layout, own);
+    const bool is_reversed = is_lower && band.fits;
+    const Extent part = band.fits ? band.extent : Extent{1, 1, 0, 0};
+    band.read(
+        SideOfSeries(problem.x.pair(pair), is_reversed, whole.n, part.n),
+        SideOfSeries(problem.y.pair(pair), is_reversed, whole.m, part.m), layout, own);
   }
   // Returns the pair's last entry to the lane that holds it, else 0. Of a side instead: its last row goes to `meets`, by its places
   // in the band. `steps`: of the pair, where they are noted.
   __device__ __forceinline__ double sweep(double* meets, RowSteps* steps = nullptr) {
-    band.take_rows(band.block(0));
-    RingSweep<Band, HardRingCells<kRows, CellCost, kPenalty, Steps>> sweep(band, 0);
+    RingSweep<Series, HardRingCells<Series, kPenalty, Steps>> sweep(band, 0);
     auto& cells = sweep.cells;
     cells.start(problem, pair);
     const int last_row = band.extent.n - 1, end_row = last_row % kRows;

@@ -1,0 +1,27 @@
+// Hard DTW of up to eight dimensions with a band, by rings of lanes (hard_ring.cuh), in float32.
+#include "hard_banded.h"
+#include "ring_kernel.cuh"
+
+namespace softdtw {
+namespace {
+
+template <int kFours, class CostType>
+struct VectorsOf {
+  template <int kRows>
+  using Series = HardVectors<kRows, kFours, CostType>;
+  static constexpr bool has_rows(int rows) { return rows == 4 || rows == 8; }
+};
+
+}  // namespace
+
+cudaError_t hard_ring_forward_of_vectors(
+    const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
+  static_assert(kFewDims == 8);
+  const auto run = [&](auto launch) { return launch(problem, ring, value, spans, scratch, stream); };
+  if (problem.cost == Cost::kSqEuclidean)
+    return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, Squared>, true>) : run(launch_ring<VectorsOf<2, Squared>, true>);
+  return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, AnyVectorCost>, true>)
+                          : run(launch_ring<VectorsOf<2, AnyVectorCost>, true>);
+}
+
+}  // namespace softdtw
