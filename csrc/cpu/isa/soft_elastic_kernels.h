@@ -7,6 +7,7 @@ namespace {
 
 #include "core/cost_types.h"
 
+constexpr int kLiveQuarters = 2;
 #include "cpu/soft/live.h"
 
 #include "cpu/soft/sweep.h"

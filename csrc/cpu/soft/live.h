@@ -7,6 +7,9 @@
 // last row the next quarter reads on: right of the table that matters to no cell of it, and right of the band a quarter has had
 // a step without a cell, and is unreachable, before it is dead.
 
+//
+// kLiveQuarters, of the file that includes this: so many are live or dead together. With two there are three loops instead of ten.
+
 constexpr int kQuarters = 4;
 static_assert(kRows == kQuarters * kSteps, "a quarter becomes live or dead from block to block");
 
@@ -26,7 +29,7 @@ inline Live live_quarters(const Pair<T>& pair, int64_t row, int64_t step) {
   const int64_t end = least(least(block, in_band / (2 * kSteps)) + 1, least(ceil_div(pair.n - row, kSteps), kQuarters));
   const int64_t of_table = past / kSteps, of_band = beyond / (2 * kSteps);
   const int64_t begin = least(of_table > of_band ? of_table : of_band, end - 1);
-  return {int(begin > 0 ? begin : 0), int(end)};
+  return {int(begin > 0 ? begin : 0) / kLiveQuarters * kLiveQuarters, int(ceil_div(end, kLiveQuarters)) * kLiveQuarters};
 }
 
 // Which of a strip's registers they fill: as constants, or as numbers where a strip has so many that they are gone through by
@@ -64,6 +67,19 @@ SOFTDTW_INLINE void with_whole_or_some(const Live& live, const F& f) {
   f(SomeQuarters{live});
 }
 
+template <int kBegin, int kEnd, typename F>
+SOFTDTW_INLINE void with_end(const Live& live, const F& f) {
+  if constexpr (kBegin + kLiveQuarters < kEnd)
+    if (live.end < kEnd) return with_end<kBegin, kEnd - kLiveQuarters>(live, f);
+  f(Quarters<kBegin, kEnd>{});
+}
+template <int kBegin, typename F>
+SOFTDTW_INLINE void with_begin(const Live& live, const F& f) {
+  if constexpr (kBegin + kLiveQuarters < kQuarters)
+    if (live.begin > kBegin) return with_begin<kBegin + kLiveQuarters>(live, f);
+  with_end<kBegin, kQuarters>(live, f);
+}
+
 // The same with a loop for each, where a strip has few registers.
 template <typename T, typename F>
 SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
@@ -71,19 +87,7 @@ SOFTDTW_INLINE void with_live(const Live& live, const F& f) {
     with_whole_or_some<T>(live, f);
   } else {
     if (live.all()) return f(WholeStrip{});
-    const auto with_end = [&](auto begin) {
-      constexpr int kBegin = decltype(begin)::value;
-      if (live.end == 4) return f(Quarters<kBegin, 4>{});
-      if constexpr (kBegin < 3)
-        if (live.end == 3) return f(Quarters<kBegin, 3>{});
-      if constexpr (kBegin < 2)
-        if (live.end == 2) return f(Quarters<kBegin, 2>{});
-      if constexpr (kBegin < 1) return f(Quarters<kBegin, 1>{});
-    };
-    if (live.begin == 0) return with_end(std::integral_constant<int, 0>{});
-    if (live.begin == 1) return with_end(std::integral_constant<int, 1>{});
-    if (live.begin == 2) return with_end(std::integral_constant<int, 2>{});
-    with_end(std::integral_constant<int, 3>{});
+    with_begin<0>(live, f);
   }
 }
 

@@ -91,16 +91,10 @@ class StepFiller {
   }
 
   void operator()() {
-    const W epsilon = W(pair_.parameter);
     switch (pair_.measure) {
       case Measure::kEdr:
-        return fill<Cost::kCityblock, Cost::kEuclidean>([=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-          return distance < epsilon ? Vec<W>{} : W(1) + (distance - distance);
-        });
       case Measure::kLcss:
-        return fill<Cost::kCityblock, Cost::kEuclidean>([=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
-          return distance <= epsilon ? Vec<W>{} : W(2) + (distance - distance);
-        });
+        return threshold();
       case Measure::kWeighted:
         return fill<Cost::kSqEuclidean, Cost::kSqEuclidean>(
             [weights = this->weights(), place = row_ - step_](int64_t i, int64_t k, Vec<W> distance)
@@ -160,21 +154,43 @@ class StepFiller {
   }
 
   template <bool kHasTimes>
-  SOFTDTW_APART void twed() {
+  void twed() {
     using Line = TypeOf<Cost::kCityblock>;
     if (table_.dim == 1 && table_.cost == Cost::kCityblock && row_ > 0) return twed_of_line<kHasTimes, Line>();
-    const Between<kHasTimes> times = between<kHasTimes>();
     alignas(64) W sums[kSteps][kRows];
     // (i - 1, j - 1) is where x and y are read one number earlier.
     Pair<T> before = table_;
     before.x -= 1, before.y += 1;
     store_distances<W>(before, row_, rows_, step_, steps_, sums);
-    for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>)
-      for (int64_t i = 0; i < steps_; ++i) store(sums[i] + k, load(sums[i] + k) + times(i, k, 1));
+    add_times(sums, between<kHasTimes>());
+    twed_with(sums);
+  }
+  // To the distances at (i - 1, j - 1) the times there and at (i, j). Of row 0 there is nothing before.
+  template <class Times>
+  SOFTDTW_APART void add_times(Distances<W> sums, const Times& times) const {
+    const auto add = [&](int64_t back) SOFTDTW_LAMBDA {
+      for (int64_t k = rows_.begin; k < rows_.end; k += kWidth<W>)
+        for (int64_t i = 0; i < steps_; ++i) store(sums[i] + k, load(sums[i] + k) + times(i, k, back));
+    };
+    add(1);
     if (row_ == 0)
       for (int64_t i = 0; i < steps_; ++i) sums[i][0] = 0;
+    add(0);
+  }
+  SOFTDTW_APART void twed_with(Distances<W> sums) {
     fill<Cost::kCityblock, Cost::kEuclidean>([&](int64_t i, int64_t k, Vec<W> distance)
-                                                 SOFTDTW_LAMBDA { return distance + times(i, k, 0) + load(sums[i] + k); });
+                                                 SOFTDTW_LAMBDA { return distance + load(sums[i] + k); });
+  }
+
+  // Edr, and Lcss, where those are near that are as far apart as the threshold is, and others cost two gaps.
+  SOFTDTW_APART void threshold() {
+    const bool is_lcss = pair_.measure == Measure::kLcss;
+    const W epsilon = W(pair_.parameter), apart = is_lcss ? W(2) : W(1);
+    const Vec<W> of_equal = splat(is_lcss ? W(0) : apart);
+    fill<Cost::kCityblock, Cost::kEuclidean>([=](int64_t, int64_t, Vec<W> distance) SOFTDTW_LAMBDA {
+      const Vec<W> beyond = distance == epsilon ? of_equal : apart + (distance - distance);
+      return distance < epsilon ? Vec<W>{} : beyond;
+    });
   }
 
   // Of one dimension, where both distances of a cell are at hand: the column before is that of the step before.

@@ -32,6 +32,23 @@ struct Place {
   }
 };
 
+// Which cells of a lane's tile are in the band: bit kRows - 1 - k + t of a word for row k in step t. Those left of the table need no bit:
+// nothing comes from there.
+template <class S>
+class InBandBits {
+  unsigned bits;
+
+ public:
+  __device__ __forceinline__ InBandBits(const Extent& extent, const Place<S>& place) {
+    static_assert(S::kRows + S::kSteps <= 32);
+    const int middle = place.row - place.column + S::kRows - 1;
+    const int first = extent.low + middle, last = extent.high + middle;
+    const unsigned from = first <= 0 ? ~0u : first > 31 ? 0 : ~0u << first;
+    bits = last < 0 ? 0 : last > 30 ? from : from & ((2u << last) - 1);
+  }
+  __device__ __forceinline__ bool has(int k, int t) const { return (bits & 1u << (S::kRows - 1 - k + t)) != 0; }
+};
+
 // Calls f(k, t) for the cells of a tile, as constants.
 template <class S, class F>
 __device__ __forceinline__ void for_each_cell(F&& f) {

@@ -38,12 +38,12 @@ struct HardPlan {
 constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
-// Rings of several dimensions: 4 rows of a lane, or 8, and lanes of a pair.
-constexpr int fewest_lanes_of_vectors(int rows) { return rows == 4 ? 4 : 8; }
-inline bool is_of_vectors(const Ring& ring) {
-  return (ring.rows == 4 || ring.rows == 8) && ring.lanes >= fewest_lanes_of_vectors(ring.rows);
-}
 constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp, and each pair has two
+// Rings of several dimensions: rows of a lane, and lanes of a pair.
+constexpr bool are_rows_of_vectors(int rows, int64_t dim) {
+  return rows == 4 || rows == 8 || (rows == kRowsOfFewPairs && dim <= 4);
+}
+constexpr int fewest_lanes_of_vectors(int rows) { return rows == 4 ? 4 : rows == 8 ? 8 : kLanes; }
 
 // From the cheapest one on, as kRings.
 inline HardRing hard_ring_of(const Call& call, const Device& device) {
@@ -60,7 +60,9 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
     return !call.keeps && call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
   };
   const auto suits = [&](const Ring& ring) {
-    if (call.dim > 1) return width <= ring.width() && is_of_vectors(ring);
+    if (call.dim > 1)
+      return width <= ring.width() && are_rows_of_vectors(ring.rows, call.dim) &&
+             ring.lanes >= fewest_lanes_of_vectors(ring.rows);
     const int64_t bytes = kLanes / ring.lanes * (call.n + call.m + 2 * kLanes) * int64_t{sizeof(float)};
     const bool has_room = ring.lanes == kLanes ? bytes <= device.block_bytes / 2 : bytes <= kBytesOfWarp;
     return width <= ring.width() && has_room;
@@ -71,7 +73,7 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   for (const Ring& ring : kRings)
     if (suits(ring)) return {ring, sides(ring)};
   const Ring widest = {kRowsOfFewPairs, kLanes};
-  if (call.dim == 1 && suits(widest) && sides(widest) == 2) return {widest, 2};
+  if (suits(widest) && sides(widest) == 2) return {widest, 2};
   return {};
 }
 // Unless the band has most of the table, of which strips take no more.
@@ -115,12 +117,17 @@ inline bool has_block_of_pair(const Call& call, const Device& device) {
 
 // Elastic measures of one dimension in float32: rows of a lane. With a path, whose steps have to fit, up to kElasticTallRows. Taller
 // strips have fewer hand-overs and fewer instructions a column, but there have to be enough of them, and a block has all that a
-// pair has.
+// pair has. Of a band a taller strip has more columns.
 constexpr int kElasticRows = 4, kElasticTallRows = 8, kElasticTallestRows = 16;
 
 inline int elastic_rows(const Call& call, const Device& device) {
   constexpr int kWarpsOfProcessor = 8, kMostStrips = 8, kOfCell = 8, kOfColumn = 20;  // instructions
-  const auto time = [&](int rows) { return strips_of(call.n, rows) * (rows * kOfCell + kOfColumn); };
+  const int64_t apart = std::max(call.n, call.m) - std::min(call.n, call.m);
+  const int64_t width = call.bandwidth >= 0 ? 2 * int64_t{call.bandwidth} + 1 + apart : call.m;
+  const auto time = [&](int rows) {
+    const int64_t columns = std::min(call.m, width + kLanes * rows) + kLanes;
+    return strips_of(call.n, rows) * columns * (rows * kOfCell + kOfColumn);
+  };
   int best = kElasticRows;
   for (const int rows : {kElasticTallRows, kElasticTallestRows}) {
     const int64_t strips = strips_of(call.n, rows);

@@ -192,23 +192,6 @@ __device__ __forceinline__ T hard_cell(
     return costs.add(k, best, is_inside);
 }
 
-// Which cells of a lane's tile are in the band: bit kRows - 1 - k + t of a word for row k in step t. Those left of the table need no bit:
-// nothing comes from there.
-template <class S>
-class InBandBits {
-  unsigned bits;
-
- public:
-  __device__ __forceinline__ InBandBits(const Extent& extent, const Place<S>& place) {
-    static_assert(S::kRows + S::kSteps <= 32);
-    const int middle = place.row - place.column + S::kRows - 1;
-    const int first = extent.low + middle, last = extent.high + middle;
-    const unsigned from = first <= 0 ? ~0u : first > 31 ? 0 : ~0u << first;
-    bits = last < 0 ? 0 : last > 30 ? from : from & ((2u << last) - 1);
-  }
-  __device__ __forceinline__ bool has(int k, int t) const { return (bits & 1u << (S::kRows - 1 - k + t)) != 0; }
-};
-
 // (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `column(t, bottom)` sees every step, with the entry
 // of the lane's last row before it, `left_behind(t)` every one of a general sweep, when it is done.
 template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Column, class Left>

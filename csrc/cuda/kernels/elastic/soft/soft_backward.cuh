@@ -140,18 +140,20 @@ __device__ void soft_backward_strip(
         width.start(state);
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
-      const bool plain = width.plain(recurrences, top, shift, tile.reach(), place.in_band, state);
+      const bool plain = width.plain(recurrences, top, shift, tile.reach(), true, state);
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
       const bool is_done =
           plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
             using R = typename Own::Plain;
             auto cells = tile.template cells<R>(place, recurrences.plain.scale);
+            const InBandBits<S> inside(extent, place);
             sweep_extended<false>(
                 extent, place, lane, top, shift, entries,
                 [&](int k, int t, auto diag, auto up, auto left) {
                   if (k == 0) cells.enter(t);
-                  return SoftCell<R>::of(recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
+                  const auto own = SoftCell<R>::of(recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
+                  return in_band(own, inside.has(k, t));
                 },
                 nothing);
           });
@@ -194,7 +196,7 @@ __device__ void soft_backward_strip(
           if (has_border && lane == 0) sums.along_border(tile, place.column + t, handed);
         if (leaves) out[t] = handed;
       };
-      if (!kAll && place.in_band && chunk != around.end_chunk)
+      if (!kAll && chunk != around.end_chunk)  // cells outside the band have no share of any other
         sweep_steps_reversed<false>(shares, extent, place, lane, -1, -1, below, flow, cell, above, column);
       else
         sweep_steps_reversed<true>(

@@ -46,6 +46,12 @@ struct SoftCell {
   }
 };
 
+// A cell of the plain sweep, where no path comes if it is outside the band.
+template <typename T>
+__device__ __forceinline__ Entry<T> in_band(const Entry<T>& cell, bool is_inside) {
+  return {is_inside ? cell.m : Unreachable<T>::value, cell.s};
+}
+
 // An entry of the row above a strip, whichever sweep has left it.
 template <class S>
 __device__ __forceinline__ Entry<typename S::Scalar, double> top_entry(const ExtendedTop<S>& top, int t) {

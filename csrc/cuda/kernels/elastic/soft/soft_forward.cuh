@@ -55,7 +55,7 @@ __device__ void soft_forward_strip(
     }
     const T shift = shift_of<S>(top, state, lane, of_lane_above);
     const bool plain =
-        width.plain(recurrences, top, shift, tile.reach(), place.in_band && chunk != around.end_chunk, state);
+        width.plain(recurrences, top, shift, tile.reach(), chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -70,11 +70,12 @@ __device__ void soft_forward_strip(
     const bool is_done = plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
                            using R = typename Own::Plain;
                            auto cells = tile.template cells<R>(place, recurrences.plain.scale);
+                           const InBandBits<S> inside(extent, place);
                            sweep_extended<false>(
                                extent, place, lane, top, shift, entries,
                                [&](int k, int t, auto diag, auto up, auto left) {
                                  if (k == 0) cells.enter(t);
-                                 return SoftCell<R>::of(diag, up, left, cells.steps(k, t));
+                                 return in_band(SoftCell<R>::of(diag, up, left, cells.steps(k, t)), inside.has(k, t));
                                },
                                column);
                          });

@@ -9,7 +9,7 @@ template <int kFours, class CostType>
 struct VectorsOf {
   template <int kRows>
   using Series = HardVectors<kRows, kFours, CostType>;
-  static constexpr bool has_rows(int rows) { return rows == 4 || rows == 8; }
+  static constexpr bool has_rows(int rows) { return are_rows_of_vectors(rows, 4 * kFours); }
 };
 
 }  // namespace

@@ -97,7 +97,7 @@ template <int kRows, int kFours, class CostType>
 class HardVectors : public RingBand<kRows> {
   using Band = RingBand<kRows>;
   static constexpr int kCount = kRows * kFours, kFewestLanes = fewest_lanes_of_vectors(kRows);
-  static constexpr int kPieces = kCount / kFewestLanes, kFewestSlots = 16;
+  static constexpr int kPieces = (kCount + kFewestLanes - 1) / kFewestLanes, kFewestSlots = 16;
   const Cost cost;
   const int dim, slots;
   SideOfSeries of_x, of_y;
