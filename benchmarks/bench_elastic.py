@@ -5,6 +5,7 @@ Values are compared before anything is timed: with the other packages where they
 
 import argparse
 import importlib.util
+import itertools
 
 import common
 import numpy as np
@@ -19,6 +20,7 @@ PUBLISHED = {
     524288: 54317, 1048576: 211510,
 }  # fmt: skip
 FUNCTIONS = {"twed": twed, "erp": erp, "msm": msm}
+BANDS = (100, 10)  # radii in percent of the length; 100: no band
 PARTS = ("rivals", "pair", "batch", "sets", "query", "long-pairs")
 
 
@@ -80,25 +82,32 @@ def pair(device, options):
 
 
 def batch(device, options):
-    """Values and gradients of many pairs in float32, hard and soft."""
+    """Values and gradients of many pairs in float32, hard and soft, without a band and with one."""
     pairs, n, dim = options.batch
     x, y = (walks(pairs, n, dim, dtype=torch.float32, seed=seed).to(device).requires_grad_() for seed in (0, 1))
     times = times_of(n, x)
-    for name, function in FUNCTIONS.items():
-        given = {"x_times": times, "y_times": times} if name == "twed" else {}
-        for gamma in (0.0, 0.1):
-            call = lambda function=function, gamma=gamma, given=given: function(x, y, gamma=gamma, **given)  # noqa: E731
+    for (name, function), band, gamma in itertools.product(FUNCTIONS.items(), BANDS, (0.0, 0.1)):
+        given = {"gamma": gamma, "bandwidth": None if band == 100 else n * band // 100}
+        given |= {"x_times": times, "y_times": times} if name == "twed" else {}
+        call = lambda function=function, given=given: function(x, y, **given)  # noqa: E731
 
-            def value(call=call):
-                with torch.no_grad():
-                    return call()
+        def value(call=call):
+            with torch.no_grad():
+                return call()
 
-            def both(call=call):
-                return torch.autograd.grad(call().sum(), (x, y))
+        def both(call=call):
+            return torch.autograd.grad(call().sum(), (x, y))
 
-            for what, run in (("value", value), ("gradients", both)):
-                names = {"measure": name, "gamma": gamma, "what": what, "dtype": "float32", "shape": [pairs, n, dim]}
-                yield row_of("batch", run, pairs * n * n, device, options, **names)
+        for what, run in (("value", value), ("gradients", both)):
+            names = {
+                "measure": name,
+                "gamma": gamma,
+                "band": band,
+                "what": what,
+                "dtype": "float32",
+                "shape": [pairs, n, dim],
+            }
+            yield row_of("batch", run, pairs * n * n, device, options, **names)
 
 
 def sets(device, options):

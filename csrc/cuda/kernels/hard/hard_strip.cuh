@@ -170,8 +170,8 @@ constexpr bool kKnowsBand = std::is_base_of_v<KnowsBand, std::remove_const_t<Til
 
 // A cell from its predecessors; `note` gets its step, where a path is wanted, unless that is the diagonal one.
 template <bool kPenalty, bool kPath, bool kOwnCosts, typename T, class Costs, class Note>
-__device__ __forceinline__ T hard_cell(
-    const Costs& costs, int k, bool is_inside, T diag, T up, T left, T penalty, Note&& note) {
+__device__ __forceinline__ T
+hard_cell(const Costs& costs, int k, bool is_inside, T diag, T up, T left, T penalty, Note&& note) {
   if constexpr (kOwnCosts) {
     diag += costs.diagonal[k];
     up += costs.up[k];

@@ -15,9 +15,8 @@ int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return with_cost<VectorCosts>(problem.cost, [&](auto type) {
-    return forward_of_vectors<decltype(type)>(problem, value, saved, scratch, stream);
-  });
+  return with_cost<VectorCosts>(
+      problem.cost, [&](auto type) { return forward_of_vectors<decltype(type)>(problem, value, saved, scratch, stream); });
 }
 
 cudaError_t backward(

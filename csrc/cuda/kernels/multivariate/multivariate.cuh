@@ -72,8 +72,8 @@ struct MultivariateSweep {
   }
 };
 
-template <bool kFew, class CostType, bool kHasOptions>
-using BackwardChannelOf = BackwardChannel<kFew, !kFew && CostType::kOverCost, kHasOptions>;
+template <bool kFew, class CostType>
+using BackwardChannelOf = BackwardChannel<kFew, !kFew && CostType::kOverCost>;
 // With few dimensions gradients are products for squared Euclidean costs alone; others read vectors.
 template <bool kFew, class CostType>
 constexpr bool kHasSlopes = kFew && !std::is_same_v<CostType, Squared>;
@@ -81,12 +81,12 @@ template <bool kFew, bool kFours, class CostType>
 using RowGradientsOf =
     std::conditional_t<kHasSlopes<kFew, CostType>, RowSlopes<CostType, kFours>, RowGradients<kFew, CostType>>;
 
-template <bool kFew, class CostType, bool kHasOptions, class Fours>
+template <bool kFew, class CostType, class Fours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
     FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, int held_blocks) {
   using Warps = MultivariateWarps<kFew>;
-  using Channel = BackwardChannelOf<kFew, CostType, kHasOptions>;
+  using Channel = BackwardChannelOf<kFew, CostType>;
   __shared__ FlowItems flow_items;
   Channel& channel = pinned(Channel::own());
   FlowItems& items = pinned(flow_items);
@@ -210,24 +210,17 @@ cudaError_t backward_of_vectors(
   cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
   if (error != cudaSuccess) return error;
   const bool has_fours = reads_fours(problem);
-  // With few dimensions options take up to 1.3 times as long.
-  const auto run = [&](auto few, auto has_options) {
-    constexpr bool kFew = few(), kHasOptions = has_options();
+  const auto run = [&](auto few) {
+    constexpr bool kFew = few();
     return with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
       return launch_multivariate<CostType>(
-          multivariate_backward<kFew, CostType, kHasOptions, decltype(fours)>, sizes.strips * problem.batch,
-          BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1,
-          sizeof(BackwardChannelOf<kFew, CostType, kHasOptions>), problem.dim, stream, problem, gradient,
-          saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
-          Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
+          multivariate_backward<kFew, CostType, decltype(fours)>, sizes.strips * problem.batch,
+          BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType>),
+          problem.dim, stream, problem, gradient, saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes),
+          other_dy, Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
     });
   };
-  if (problem.dim > kFewDims)
-    error = run(std::false_type(), std::true_type());
-  else if (call_of(problem, true).is_plain())
-    error = run(std::true_type(), std::false_type());
-  else
-    error = run(std::true_type(), std::true_type());
+  error = problem.dim <= kFewDims ? run(std::true_type()) : run(std::false_type());
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
   const View<float>& dy = gradient.y;
   if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)

@@ -114,7 +114,8 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     if (own >= block_strips || index >= strips) return;
     Costs& costs_pipeline = costs_pipelines[own];
     if (block.role == Block::kSweep)
-      return sweep.template sweep<Block::kHasOptions>(problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
+      return sweep.template sweep<Block::kHasOptions>(
+          problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     with_fours<Fours>(has_fours, [&](auto fours) {
       const Surroundings<S> around(extent, index);
       const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
@@ -195,16 +196,19 @@ cudaError_t launch_multivariate_forward(
           Tickets(scratch, problem.batch, groups), groups, strips, has_fours);
     });
   };
+  // Where the sweeps split costs themselves they take up to 1.3 times as long with options, unless the costs take longer still.
+  const bool is_plain = call_of(problem, false).is_plain();
   if constexpr (kMayBeFew)
-    if (problem.dim <= kFewDims) return launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));
+    if (problem.dim <= kFewDims)
+      return is_plain ? launch_blocks(static_cast<ForwardBlock<true, false, false, true>*>(nullptr))
+                      : launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));
   using Lonely = ForwardBlock<false, true, Sweep::kTakesSplitCosts>;
   const int strips = strips_of_block<Lonely>(Lonely::kStrips);
   const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
   const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
   if (block_is_alone(call_of(problem, false), all_fit, holds_all)) return launch_blocks(static_cast<Lonely*>(nullptr));
-  // Where the sweeps split costs themselves, with options they take up to 1.3 times as long, beside costs of matrix products.
   if constexpr (Sweep::kTakesSplitCosts && kIsOfSquares<typename Sweep::CostType>)
-    if (call_of(problem, false).is_plain()) return launch_blocks(static_cast<ForwardBlock<false, false, false, true>*>(nullptr));
+    if (is_plain) return launch_blocks(static_cast<ForwardBlock<false, false, false, true>*>(nullptr));
   return launch_blocks(static_cast<ForwardBlock<false, false>*>(nullptr));
 }
 

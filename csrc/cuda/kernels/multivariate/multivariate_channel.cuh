@@ -28,12 +28,12 @@ struct InverseCosts<true, kBuffers> {
   float inverses[kBuffers][S::kStage * S::kSteps * S::kRows * kWarp];
 };
 
-// Of the strip of a block in backward. kHasOptions_: a band or a penalty (options.cuh). kDivides: the sweep leaves E / cost for the gradients instead of E, with few dimensions never.
-template <bool kFew, bool kDivides = false, bool kHasOptions_ = true>
+// Of the strip of a block in backward. kDivides: the sweep leaves E / cost for the gradients instead of E, with few dimensions never.
+template <bool kFew, bool kDivides = false>
 struct BackwardChannel : InverseCosts<kDivides, MultivariateWarps<kFew>::kRebuilders> {
   using S = MultivariateShape;
   using Warps = MultivariateWarps<kFew>;
-  static constexpr bool kIsDivided = kDivides, kHasOptions = kHasOptions_;
+  static constexpr bool kIsDivided = kDivides;
   // Two stages that are rebuilt at the same time meet six batches, every batch two stages.
   using Costs = CostPipeline<kFew, Warps::kCosts, float, 8, 2>;
   // E piles up near likely paths, where gradients take longest, and there the strips follow each other: none should have to

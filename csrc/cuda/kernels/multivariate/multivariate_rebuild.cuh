@@ -79,7 +79,7 @@ __device__ void rebuild_strip(
   const Strip<S>& strip = around.strip;
   const int above_groups = around.is_first ? 0 : around.above.groups();
   const Edge<S> above_edge = saved.edges.of(pair, index - 1, around.above);
-  using Options = CostOptions<S, Channel::kHasOptions>;
+  using Options = CostOptions<S>;
   const typename Options::OfStrip recurrences(problem, pair);
   RebuildSources& sources = channel.sources[rebuilder];
   const int last_stage = last_chunk / S::kStage;
@@ -120,13 +120,7 @@ __device__ void rebuild_strip(
   if (first_stage < 0) return;
   // Batches that the first one alone meets are not waited for: their slots may be filled once more before this warp looks.
   tile.awaited = min(tile.awaited, (first_stage + 1) * (S::kStage / kBatchGroups) - 1);
-  // Chunks of which no cell needs a check.
-  int first_plain = 0, end_plain = recurrences.has_penalty ? 0 : last_chunk + 1;
-  if (!Channel::kHasOptions) {
-    while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
-    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
-  }
-  pin(first_plain);
+  int end_plain = recurrences.has_penalty ? 0 : last_chunk + 1;  // of the chunks of which no cell needs a check
   pin(end_plain);
   // Groups that the edge above does not have are right of those that it has, so what stands here first is theirs.
   if (lane < 2 * S::kStage) {
@@ -171,7 +165,7 @@ __device__ void rebuild_strip(
     const auto keep = [&](int part, int k, int t, const Weights<float>& weights, float cost) {
       const int at = weights_at(Channel::place_of(turn, part), k, t);
       kept[at] = make_float2(weights.up, weights.left);
-      const bool is_number = cost != 0 && !(Channel::kHasOptions && cost == INFINITY);
+      const bool is_number = cost != 0 && cost != INFINITY;
       if constexpr (kDivides) channel.inverses[buffer][at + lane] = is_number ? DeviceMath<float>::reciprocal(cost) : 0;
     };
     const int above_parts = above_groups - around.above_offset - first_chunk;  // those that the edge above meets
@@ -194,8 +188,7 @@ __device__ void rebuild_strip(
     // The first loop is for chunks that need no check, without a jump in it; it is checked when it is done.
     for (int part = 0; part < parts; ++part, cells.forth()) {
 #pragma unroll 1
-      for (; part >= first_plain - first_chunk && part < min(parts, end_plain - first_chunk) && !state.is_wide;
-           ++part, cells.forth()) {
+      for (; part < min(parts, end_plain - first_chunk) && !state.is_wide; ++part, cells.forth()) {
         if (slots[part].reference != top.reference || top.exists != (part < above_parts)) look_above(part);
         if (part > 0) await_place(part);
         const auto before = state.narrow;

@@ -116,13 +116,8 @@ __device__ void reverse_strip(
       if (next_slot == Alignment::slot(top)) next_phase ^= 1;
     }
   };
-  // Chunks of which no cell needs a check.
-  int first_plain = 0, end_plain = first_chunk + 1;
-  if (!Channel::kHasOptions) {
-    while (first_plain < end_plain && !Place<S>(strip, extent, first_plain, lane).in_band) ++first_plain;
-    while (end_plain > first_plain && !Place<S>(strip, extent, end_plain - 1, lane).in_band) --end_plain;
-  }
-  if (around.is_last) end_plain = min(end_plain, around.end_chunk);
+  // Of the chunks of which no cell needs a check.
+  const int end_plain = around.is_last ? min(first_chunk + 1, around.end_chunk) : first_chunk + 1;
 
   // Of a stage: where its weights stand, and whether any flow has counted so far.
   const float2* kept = nullptr;
@@ -203,7 +198,7 @@ __device__ void reverse_strip(
   // The first loop is for chunks that need no check.
   while (chunk >= 0 && !ends) {
 #pragma unroll 1
-    while (chunk >= first_plain && chunk < end_plain && !ends) sweep(std::false_type());
+    while (chunk >= 0 && chunk < end_plain && !ends) sweep(std::false_type());
     if (chunk >= 0 && !ends) sweep(std::true_type());
   }
   if (ends) {

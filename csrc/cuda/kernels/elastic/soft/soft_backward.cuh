@@ -143,20 +143,20 @@ __device__ void soft_backward_strip(
       const bool plain = width.plain(recurrences, top, shift, tile.reach(), true, state);
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
-      const bool is_done =
-          plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
-            using R = typename Own::Plain;
-            auto cells = tile.template cells<R>(place, recurrences.plain.scale);
-            const InBandBits<S> inside(extent, place);
-            sweep_extended<false>(
-                extent, place, lane, top, shift, entries,
-                [&](int k, int t, auto diag, auto up, auto left) {
-                  if (k == 0) cells.enter(t);
-                  const auto own = SoftCell<R>::of(recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
-                  return in_band(own, inside.has(k, t));
-                },
-                nothing);
-          });
+      const bool is_done = plain && sweep_plain<SoftCell<typename Own::Plain>::kByBits>(width, state, [&](auto& entries) {
+                             using R = typename Own::Plain;
+                             auto cells = tile.template cells<R>(place, recurrences.plain.scale);
+                             const InBandBits<S> inside(extent, place);
+                             sweep_extended<false>(
+                                 extent, place, lane, top, shift, entries,
+                                 [&](int k, int t, auto diag, auto up, auto left) {
+                                   if (k == 0) cells.enter(t);
+                                   const auto own =
+                                       SoftCell<R>::of(recurrences.plain, diag, up, left, cells.steps(k, t), shares(k, t));
+                                   return in_band(own, inside.has(k, t));
+                                 },
+                                 nothing);
+                           });
       if (!is_done) {
         using R = typename Own::General;
         auto cells = tile.template cells<R>(place, recurrences.general.scale);

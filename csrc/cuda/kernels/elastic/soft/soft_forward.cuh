@@ -54,8 +54,7 @@ __device__ void soft_forward_strip(
       if (keeps && chunk > 0) state.store(saved.strips.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
     const T shift = shift_of<S>(top, state, lane, of_lane_above);
-    const bool plain =
-        width.plain(recurrences, top, shift, tile.reach(), chunk != around.end_chunk, state);
+    const bool plain = width.plain(recurrences, top, shift, tile.reach(), chunk != around.end_chunk, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;

@@ -28,9 +28,7 @@ struct HardRingLayout : RingLayout {
 
   // x_rows, y_columns: the most that a side has.
   __host__ HardRingLayout(int x_rows, int y_columns, const HardRing& ring, int (*floats_of)(const RingLayout&))
-      : RingLayout(x_rows, y_columns, ring.of_side),
-        has_two_sides(ring.sides == 2),
-        floats_of_series(floats_of(*this)) {}
+      : RingLayout(x_rows, y_columns, ring.of_side), has_two_sides(ring.sides == 2), floats_of_series(floats_of(*this)) {}
   // Of shared memory, for the rows that meet: a number for every column that the ring holds.
   __host__ __device__ int columns_that_meet() const { return has_two_sides ? lanes * (rows + 1) : 0; }
   __host__ int64_t bytes() const {

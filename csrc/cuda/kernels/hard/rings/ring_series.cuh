@@ -56,7 +56,8 @@ struct HardNumbers : RingNumbers<kRows> {
   static int floats_of(const RingLayout& layout) { return layout.floats_of_pair(); }
   const CellCost cost;
 
-  __device__ HardNumbers(const Problem<float>& problem, const RingLayout& layout, const Extent& extent, int end_column, bool wanted)
+  __device__ HardNumbers(
+      const Problem<float>& problem, const RingLayout& layout, const Extent& extent, int end_column, bool wanted)
       : Numbers(layout, extent, end_column, wanted), cost(problem.cost) {}
 
   __device__ __forceinline__ void read(
