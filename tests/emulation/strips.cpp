@@ -211,20 +211,21 @@ bool run_ring_of(const Pair<float>& pair, int lanes) {
 // every row's span.
 template <int kRows, bool kTwoSides, class Steps>
 bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
+  using Series = HardNumbers<kRows, HardSquared>;
   const Problem<float> problem = problem_of(pair);
-  const HardRingLayout layout(pair.n, pair.m, HardRing{Ring{kRows, lanes}, 1 + kTwoSides});
+  const HardRingLayout layout(pair.n, pair.m, HardRing{Ring{kRows, lanes}, 1 + kTwoSides}, Series::floats_of);
   std::vector<double> meets[2], series[2];
   std::vector<RowSteps> steps(words_of_steps(layout) * lanes * kRows, RowSteps{0x2f1b9d43u, 0xd18e6a35u});
   bool fits = false;
   for (const int side : {1, 0}) {
     meets[side].assign(layout.columns_that_meet() + 1, INFINITY);
-    series[side] = memory_of(layout.pairs() * layout.floats_of_pair() * sizeof(float));
+    series[side] = memory_of(layout.pairs() * layout.floats_of_series * sizeof(float));
     if (side == 1 && !kTwoSides) continue;
     in_a_warp([&] {
       const bool has_pair = static_cast<int>(threadIdx.x) < lanes;
-      HardRingSide<kRows, HardSquared, true, kTwoSides, Steps> ring(problem, layout, 0, has_pair, side == 1);
+      HardRingSide<Series, true, kTwoSides, Steps> ring(problem, layout, 0, has_pair, side == 1);
       if (!__any_sync(kAllLanes, ring.band.fits)) return;
-      float* const own = reinterpret_cast<float*>(series[side].data()) + threadIdx.x / lanes * layout.floats_of_pair();
+      float* const own = reinterpret_cast<float*>(series[side].data()) + threadIdx.x / lanes * layout.floats_of_series;
       ring.read_series(layout, own);
       double last = ring.sweep(meets[side].data(), steps.data());
       if (kTwoSides && side == 0) last = ring.meeting(meets[0].data(), meets[1].data());

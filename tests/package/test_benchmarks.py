@@ -270,4 +270,5 @@ def test_elastic_measures_are_timed_beside_others_and_at_the_published_tasks(rec
     assert {row["part"] for row in rows} == set(parts)
     assert {row["package"] for row in rows if row["part"] == "rivals"} >= {"torchsoftdtw"}
     assert all(row["seconds"]["median"] > 0 for row in rows)
-    assert len([row for row in rows if row["part"] == "batch"]) == 12
+    assert len([row for row in rows if row["part"] == "batch" and row["band"] == 100]) == 12
+    assert len([row for row in rows if row["part"] == "batch" and row["band"] == 10]) == 12
