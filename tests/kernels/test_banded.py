@@ -13,7 +13,7 @@ from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = OF_GPU
 KERNEL = KernelCase(GPU, "stencil/banded")
-TAKEN, GIVEN_UP = "linear_domain", "extended_range"
+TAKEN, DEEP, GIVEN_UP = "linear_domain", "integer_log2", "extended_range"
 
 
 def series(kind, batch, length, seed):
@@ -41,7 +41,8 @@ def assert_close(results, case, gammas, what=""):
         pair = expected(own, gammas[b])[0]
         where = f"{what} pair {b}, {n} x {m}, gamma {gammas[b]:g}, {options}"
         assert_value(value[b], pair, gammas[b], torch.float32, where)
-        slopes = oracle.cost_and_slopes(numpy64(own.x[0]), numpy64(own.y[0]), "sqeuclidean")[1:]
+        cost = options.get("cost", "sqeuclidean")
+        slopes = oracle.cost_and_slopes(numpy64(own.x[0]), numpy64(own.y[0]), cost)[1:]
         for gradient, slope, axis, length in zip(gradients, slopes, (1, 0), (n, m), strict=True):
             error = np.abs(gradient[b, :length] - (pair.alignment[:, :, None] * slope).sum(axis)).max()
             allowed = 4 * bound_of(pair, torch.float32) * max(np.abs(slope).max(), 1e-6)
@@ -49,13 +50,13 @@ def assert_close(results, case, gammas, what=""):
             assert np.all(gradient[b, length:] == 0), where
 
 
-def statuses(x, y, gammas, bandwidth, x_lengths=None, y_lengths=None):
+def statuses(x, y, gammas, bandwidth, x_lengths=None, y_lengths=None, warp_penalty=0.0, cost="sqeuclidean"):
     """The number format that has taken each pair."""
     lengths = [None if z is None else torch.tensor(z).to(GPU) for z in (x_lengths, y_lengths)]
     own = torch.tensor(bandwidth).to(GPU) if isinstance(bandwidth, list) else None
     radius = -1 if own is not None else bandwidth
     gammas = torch.tensor(gammas, dtype=torch.float64).to(GPU)
-    options = (*lengths, own, gammas, None, radius, 1.0, 0.0, "sqeuclidean", KERNEL.name, 0, True)
+    options = (*lengths, own, gammas, None, radius, 1.0, warp_penalty, cost, KERNEL.name, 0, True)
     saved = ops.forward(x.float().to(GPU), y.float().to(GPU), *options)[1]
     return of_saved(saved, len(x))
 
@@ -65,9 +66,10 @@ def statuses(x, y, gammas, bandwidth, x_lengths=None, y_lengths=None):
 WIDEST = (15, 21, 27, 35, 49, 63, 75, 105, 135, 155, 217, 279)
 
 
+@pytest.mark.parametrize("gamma", [1.0, 0.002])  # of the smaller one all but values near 0 are integer log2's
 @pytest.mark.parametrize("kind", ["noise", "walks", "sines", "steps"])
 @pytest.mark.parametrize("width", WIDEST)
-def test_every_ring_up_to_its_width(width, kind):
+def test_every_ring_up_to_its_width(width, kind, gamma):
     # On a GPU so many pairs that they have the ring that suits the width (test_emulation has all rings).
     radius, batch, times = (width - 1) // 2, 3 if width > 63 else 9, 700 if GPU == "cuda" else 1
     for n, m, own in (
@@ -78,14 +80,51 @@ def test_every_ring_up_to_its_width(width, kind):
         assert 2 * own + 1 + abs(n - m) <= width
         x, y = series(kind, batch, n, 1), series(kind, batch, m, 2)
         many = [z.float().repeat(times, 1, 1) for z in (x, y)]
-        results = run(KERNEL, *many, 1.0, bandwidth=own)
+        results = run(KERNEL, *many, gamma, bandwidth=own)
         first = [result[:batch] for result in results]
         for result, of_pairs in zip(results, first, strict=True):
             again = result.reshape(times, *of_pairs.shape)
             assert np.array_equal(again, np.broadcast_to(of_pairs, again.shape)), "a pair's numbers depend on its place"
-        assert_close(first, Case(x, y, (), {"bandwidth": own}), [1.0] * batch)
-        alone = numpy64(soft_dtw(*(z.to(GPU) for z in many), 1.0, kernel=KERNEL.name, bandwidth=own))
+        assert_close(first, Case(x, y, (), {"bandwidth": own}), [gamma] * batch)
+        if gamma < 1:
+            taken = statuses(x, y, [gamma] * batch, own)
+            assert taken.count(DEEP) >= batch - 2, taken
+        alone = numpy64(soft_dtw(*(z.to(GPU) for z in many), gamma, kernel=KERNEL.name, bandwidth=own))
         np.testing.assert_array_equal(alone, results[0])
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.05])
+@pytest.mark.parametrize(
+    "options",
+    [{"warp_penalty": 0.7}, {"cost": "cityblock"}, {"cost": "euclidean", "warp_penalty": 0.2}, {"cost": "huber"}],
+    ids=str,
+)
+@pytest.mark.parametrize("width", [15, 49, 105, 279])
+def test_other_costs_and_penalties(width, options, gamma):
+    radius, batch = (width - 1) // 2, 5
+    for kind, n, m in (("noise", radius + 21, radius + 21), ("walks", 61, 61 + radius // 2), ("sines", 60, 50)):
+        own = radius - abs(n - m)
+        x, y = series(kind, batch, n, 1), series(kind, batch, m, 2)
+        assert DEEP in statuses(x, y, [gamma] * batch, own, **options)
+        results = run(KERNEL, x.float(), y.float(), gamma, bandwidth=own, **options)
+        assert_close(results, Case(x, y, (), {"bandwidth": own, **options}), [gamma] * batch)
+
+
+def test_a_penalty_of_every_pair():
+    batch, n, penalties = 7, 50, [0.0, 0.1, 1.0, 3.7, 100.0, 1e5, 1e8]
+    x, y = series("walks", batch, n, 13), series("walks", batch, n, 14)
+    results = run(KERNEL, x.float(), y.float(), 0.1, bandwidth=6, warp_penalty=torch.tensor(penalties).to(GPU))
+    assert_close(results, Case(x, y, (), {"bandwidth": 6, "warp_penalty": penalties}), [0.1] * batch)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.01])
+def test_series_longer_than_the_linear_domain_takes(gamma):
+    batch, n, m, radius = 3, 800, 790, 13
+    for kind in ("noise", "walks"):
+        x, y = series(kind, batch, n, 15), series(kind, batch, m, 16)
+        assert DEEP in statuses(x, y, [gamma] * batch, radius)
+        results = run(KERNEL, x.float(), y.float(), gamma, bandwidth=radius)
+        assert_close(results, Case(x, y, (), {"bandwidth": radius}), [gamma] * batch)
 
 
 @pytest.mark.parametrize("radius", [0, 1, 3, 7])
@@ -115,18 +154,19 @@ def test_gammas_lengths_and_radii_of_every_pair(kind):
                 z[b, length:] = np.nan
         results = run(KERNEL, *spoiled, torch.tensor(gammas, dtype=torch.float64).to(GPU), **options)
         taken = statuses(*spoiled, gammas, radius, *lengths)
-        assert set(taken) == {TAKEN, GIVEN_UP}
+        assert set(taken) == {TAKEN, DEEP, GIVEN_UP}
         assert_close(results, Case(x, y, (), options), gammas)
 
 
 def test_costs_that_leave_the_range_are_given_up():
-    x, y = series("noise", 6, 90, 7), series("noise", 6, 90, 8)
-    gammas = [1.0, 1e-3, 1.0, 0.01, 1.0, 1.0]
+    x, y = series("noise", 7, 90, 7), series("noise", 7, 90, 8)
+    gammas = [1.0, 1e-3, 1.0, 0.01, 1.0, 1.0, 1.0]
     x[2, 40] = 12.0  # one cost that only a wide weight holds
-    x[4, 40] = 1e3
+    x[4, 40] = 1e2
     x[5], y[5] = x[5] + 1e4, y[5] + 1e4
+    x[6, 40] = 1e3
     x = x.float().double()
-    assert statuses(x, y, gammas, 10) == [TAKEN, GIVEN_UP, TAKEN, GIVEN_UP, GIVEN_UP, TAKEN]
+    assert statuses(x, y, gammas, 10) == [TAKEN, DEEP, TAKEN, DEEP, DEEP, TAKEN, GIVEN_UP]
     results = run(KERNEL, x.float(), y.float(), torch.tensor(gammas, dtype=torch.float64).to(GPU), bandwidth=10)
     assert_close(results, Case(x, y.float().double(), (), {"bandwidth": 10}), gammas)
 
@@ -173,9 +213,11 @@ def test_gradients_that_nobody_asked_for_and_any_strides():
 
 
 def test_bands_of_many_short_series_have_rings():
-    for n, radius in ((96, 4), (512, 25), (512, 51), (512, 139), (740, 100)):
+    for n, radius in ((96, 4), (512, 25), (512, 51), (512, 139), (740, 100), (800, 9), (2048, 100)):
         assert select_kernel(n, batch=5000, bandwidth=radius, specialization=True) == "stencil/banded"
-    for n, m, options in ((512, 512, {"bandwidth": 140}), (800, 800, {"bandwidth": 9}), (600, 300, {"bandwidth": 0})):
+    for n, m, options in ((512, 512, {"bandwidth": 140}), (2049, 2048, {"bandwidth": 9}), (600, 300, {"bandwidth": 0})):
         assert select_kernel(n, m, batch=5000, specialization=True, **options) == "stencil/extended_range"
-    for options in ({"warp_penalty": 0.1}, {"cost": "euclidean"}, {"dtype": torch.float64}):
-        assert select_kernel(96, batch=5000, bandwidth=4, specialization=True, **options) == "stencil/extended_range"
+    for options in ({"warp_penalty": 0.1}, {"cost": "euclidean"}, {"cost": "huber"}):
+        assert select_kernel(96, batch=5000, bandwidth=4, specialization=True, **options) == "stencil/banded"
+    options = {"bandwidth": 4, "dtype": torch.float64, "specialization": True}
+    assert select_kernel(96, batch=5000, **options) == "stencil/extended_range"

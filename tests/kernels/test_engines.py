@@ -243,13 +243,15 @@ def expected(case, gamma):
     """What the oracle says of each pair of a case."""
     results = []
     for b, x in enumerate(numpy64(case.x)):
-        costs = x if case.y is None else oracle.cost_and_slopes(x, numpy64(case.y[b]), "sqeuclidean")[0]
+        cost = case.options.get("cost", "sqeuclidean")
+        costs = x if case.y is None else oracle.cost_and_slopes(x, numpy64(case.y[b]), cost)[0]
         sizes = [case.options.get(key) for key in ("x_lengths", "y_lengths")]
         n, m = (whole if size is None else size[b] for whole, size in zip(costs.shape, sizes, strict=True))
         costs = np.minimum(costs[:n, :m], NO_PATH)
         band = case.options.get("bandwidth")
         band = band[b] if isinstance(band, list) else band
         penalty = case.options.get("warp_penalty", 0.0)
+        penalty = penalty[b] if isinstance(penalty, list) else penalty
         value, alignment = oracle.value_and_alignment(costs, gamma, band, penalty)
         rounded = np.minimum(costs, 1e38).astype(np.float32).astype(np.float64)
         changed = 0.0

@@ -297,8 +297,10 @@ BANDS = [
     ((139, False, False, 500), "banded"),  # 279 columns
     ((140, False, False, 500), "extended_range"),
     ((2**40, False, False, 500), "extended_range"),
-    ((5, False, False, 751), "extended_range"),
-    ((5, True, False, 200), "extended_range"),
+    ((5, False, False, 751), "banded"),
+    ((100, False, False, 2048), "banded"),
+    ((5, False, False, 2049), "extended_range"),
+    ((5, True, False, 200), "banded"),
     ((5, False, True, 700), "banded"),
     ((-1, False, True, 700), "banded"),
 ]
@@ -311,11 +313,14 @@ def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
     for gradient in (False, True):
         named = chosen("sm_90", 5000, n, kernel="stencil", gradient=gradient, options=options, radius=radius)
         assert named == f"stencil/{expected}"
-    for other in {"dtype": torch.float64}, {"cost": "euclidean"}:
-        assert (
-            chosen("sm_90", 5000, n, kernel="stencil", options=options, radius=radius, **other) == "stencil/extended_range"
-        )
-    assert chosen("sm_89", 5000, n, kernel="stencil", options=options, radius=radius) == "stencil/extended_range"
+
+    def taken(device, **other):
+        return chosen(device, 5000, n, kernel="stencil", options=options, radius=radius, **other)
+
+    assert taken("sm_90", dtype=torch.float64) == "stencil/extended_range"
+    for device in "sm_90", "sm_89":
+        for other in {}, {"cost": "euclidean"}, {"cost": "huber"}:
+            assert taken(device, **other) == f"stencil/{expected}"
 
 
 def test_more_strips_mean_more_rows_a_thread():
@@ -421,7 +426,7 @@ def test_a_specialisation_can_be_asked_for(name):
     assert x.grad.isfinite().all()
     if specialization != "extended_range":
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take these series and options"):
-            if dim > 1 or kernel == "tiled":  # any cost, but float32 alone
+            if dim > 1 or kernel == "tiled" or options:  # any cost, but float32 alone
                 soft_dtw(x.double(), y.double(), kernel=name)
             else:
                 soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)

@@ -130,8 +130,8 @@ struct Recurrences {
     general.penalty = {penalty.m, static_cast<T>(penalty.s)};
     has_penalty = warp_penalty != 0;
   }
-  // What differs where the penalty is paid by cells (kernels/warp_specialised/options.cuh): a cell of the general sweep, what the cost of a cell
-  // adds to m at most, and what m of a cell has too much.
+  // What differs where the penalty is paid by cells (PenalisedRecurrences): a cell of the general sweep, what the cost of a cell
+  // adds to m at most, and a cell's reference without what m has too much.
   template <class Cell>
   __device__ __forceinline__ static Cell charged(Cell cell) {
     return cell;
@@ -141,7 +141,41 @@ struct Recurrences {
   __device__ __forceinline__ bool need_exact_costs(T reach) const {
     return sizeof(T) == 4 && !(reach * plain.scale < kMostRounded);
   }
-  __device__ __forceinline__ static double surplus(int, int) { return 0; }
+  __device__ __forceinline__ static double uncharged(double reference, int, int) { return reference; }
+};
+
+// The warp penalty, without an instruction more in a sweep.
+//
+// A path to cell (i, j), counted from 1, has L cells and so 2 L - (i + j) steps up or left. So (1) with a penalty p is (1) without one
+// where every cell costs 2 p more, but for p (i + j): the same for every path, it changes no share of E, and is taken off the
+// pair's value. 2 p adds to m and multiplies s as costs do, wherever they are split.
+//
+// m rises by 2 p a cell then. Where that is more than float32 holds for long, steps pay the penalty themselves, in the general sweep.
+template <class S>
+struct PenalisedRecurrences : Recurrences<S> {
+  using T = typename S::Scalar;
+  static constexpr double kMostOfCell = kMostRounded / 2;  // as is_exact() counts on
+  Entry<T> of_cell = {0, 1};
+
+  __device__ PenalisedRecurrences(const Problem<T>& problem, int64_t pair) : Recurrences<S>(problem, pair) {
+    const double penalty = 2 * problem.penalty_of(pair) * static_cast<double>(this->plain.scale);
+    if (!(penalty <= kMostOfCell)) return;
+    const double whole = rint(penalty);
+    of_cell = {static_cast<T>(whole), static_cast<T>(exp2(whole - penalty))};
+    this->general.penalty = {0, 1};
+    this->has_penalty = false;
+  }
+  __device__ __forceinline__ bool charges() const { return of_cell.m != T(0) || of_cell.s != T(1); }
+  template <class Cell>
+  __device__ __forceinline__ Cell charged(Cell cell) const {
+    return {cell.m + of_cell.m, cell.s * of_cell.s};
+  }
+  __device__ __forceinline__ T rise(T reach) const { return DeviceMath<T>::fma(reach, this->plain.scale, of_cell.m + 1); }
+  // Whole numbers first, which are exact.
+  __device__ double uncharged(double reference, int row, int column) const {
+    const double half = (static_cast<double>(row) + column + 2) / 2;
+    return reference - static_cast<double>(of_cell.m) * half + log2(static_cast<double>(of_cell.s)) * half;
+  }
 };
 
 // Which sweep the chunks of a stage need: decided chunk by chunk, since a stage only gets wider.
@@ -171,9 +205,9 @@ struct Width {
     return !(fits && spent < kLimit / 4 && is_near);
   }
   // True if the coming chunk may take the plain sweep, to which the state is brought.
+  template <class Own>
   __device__ __forceinline__ bool plain(
-      const Recurrences<S>& recurrences, const ExtendedTop<S>& top, T shift, T reach, bool may_be,
-      ExtendedState<S>& state) {
+      const Own& recurrences, const ExtendedTop<S>& top, T shift, T reach, bool may_be, ExtendedState<S>& state) {
     if (!ExtendedState<S>::kWideExists)
       return __all_sync(kAllLanes, may_be && reach * recurrences.plain.scale < Whole<T>::limit / 16);
     return plain(rise_of(recurrences, reach, may_be), shift, top.wide, state);

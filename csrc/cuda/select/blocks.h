@@ -72,13 +72,14 @@ struct VectorGroupShape {
 };
 constexpr int kFewestVectorLanes = 8, kTallVectorRows = 12;
 constexpr int64_t kVectorWarps = 1536, kVectorWarpsBack = 1024;
-constexpr int rows_of_group(int64_t dim) { return dim > 4 ? 4 : 8; }
+// With a band strips of fewer rows have fewer columns outside.
+constexpr int rows_of_group(int64_t dim, bool is_banded_vector = false) { return dim > 4 || is_banded_vector ? 4 : 8; }
 constexpr bool has_tall_rows(int64_t dim) { return dim < 4; }
 // width: columns of a row in the band, or m.
 inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
   constexpr int kRowsOfAStep = 2;  // that a step costs beside its rows
   const int64_t batch = call.batch;
-  const int rows_of_lane = rows_of_group(call.dim),
+  const int rows_of_lane = rows_of_group(call.dim, call.has_band && call.cost != Cost::kMatrix),
             tall = has_tall_rows(call.dim) && call.cost != Cost::kMatrix && !call.has_band ? kTallVectorRows : rows_of_lane;
   VectorGroupShape best = {};
   int64_t least = INT64_MAX;
@@ -117,18 +118,33 @@ constexpr int64_t kWidestRing = kRings[std::size(kRings) - 1].width();
 
 // A ring for all pairs. Where they have bands or lengths of their own, nobody knows before the call how wide they are: as wide as a
 // radius of a tenth and lengths that differ by half the longer series. Wider ones are given up.
+constexpr int64_t kMostRingBytes = 40 * 1024;  // of the series of a warp's pairs: with more there are too few warps
 inline Ring ring_of(const Call& call) {
   const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
   const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
   int64_t width = 2 * radius + 1 + apart;
   if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  const auto holds = [&](const Ring& ring) {
+    const bool is_short = call.n + call.m <= kLongestShort;
+    return width <= ring.width() && (is_short || kLanes / ring.lanes * (call.n + call.m) * 4 <= kMostRingBytes);
+  };
   // Few pairs get more lanes with fewer rows.
   for (const Ring& ring : kRings)
-    if (width <= ring.width() && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 2))
-      return ring;
+    if (holds(ring) && (ring.rows == kFewRows || call.batch * ring.lanes > kFewestWarps * kLanes / 2)) return ring;
   for (const Ring& ring : kRings)
-    if (width <= ring.width()) return ring;
+    if (holds(ring)) return ring;
   return {};
+}
+// With a band, which a ring of lanes holds.
+constexpr int64_t kLongestRing = 4096;  // n + m
+inline bool has_ring(const Call& call) {
+  return !call.is_float64 && is_of_numbers(call) && call.has_band && call.n + call.m <= kLongestRing &&
+         ring_of(call).lanes > 0;
+}
+// Whether the linear domain, in float64, tries the pairs of rings first. Of longer series most leave its range.
+inline bool has_linear_rings(const Call& call, const Device& device) {
+  const bool may_hold = call.is_univariate() && !call.has_penalty && call.n + call.m <= kLongestShort;
+  return may_hold && device.has_fast_float64();
 }
 
 // Gradients of many dimensions: whether E goes to a table, from which they follow as products of matrices.

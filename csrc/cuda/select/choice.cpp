@@ -116,6 +116,7 @@ Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
+  if (has_ring(call)) return find(call.keeps ? kOfGradients : kOfValues, 1, call.n);
   if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);

@@ -21,12 +21,6 @@ struct Candidate {
 
 bool always(const Call&, int, const Device&) { return true; }
 
-// With a band, which a ring of lanes holds.
-bool has_ring(const Call& call) {
-  return !call.is_float64 && call.is_univariate() && call.has_band && !call.has_penalty &&
-         call.n + call.m <= kLongestShort && ring_of(call).lanes > 0;
-}
-
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
 // more so with gradients: measured (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once,
 // likewise, but less so with gradients.
@@ -59,8 +53,7 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) { return are_short_pairs(call) && device.has_fast_float64(); }},
       {Specialization::kIntegerLog2, "integer_log2",
        [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
-      {Specialization::kBanded, "banded",
-       [](const Call& call, int, const Device& device) { return has_ring(call) && device.has_fast_float64(); }},
+      {Specialization::kBanded, "banded", [](const Call& call, int, const Device&) { return has_ring(call); }},
       {Specialization::kVectorLog2, "vector_log2",
        [](const Call& call, int, const Device& device) { return are_many_vectors(call, device); }},
       extended_range,
@@ -129,6 +122,8 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       // Strips of tiled, where they are not those of backward by several warps. Tiles of costs take registers.
       if (!call.is_float64 && (plan.kernel == Kernel::kTiled || call.cost == Cost::kMatrix))
         plan.forward_rows = call.is_univariate() ? 4 : 2;
+      // At the edges of a band strips of fewer rows have fewer columns outside, and these take options in the plain sweep.
+      if (plan.kernel == Kernel::kStencil && !call.is_plain()) plan.forward_rows = 2;
       plan.rows = plan.forward_rows;
       break;
     default:

@@ -40,10 +40,6 @@ constexpr int kBackwardWarps = kRows == 4 ? 16 : 12;
 
 extern __shared__ int4 ring_memory[];
 
-__device__ __forceinline__ int64_t first_pair_of_block(const RingLayout& layout) {
-  return int64_t{blockIdx.x} * (kWarp / layout.lanes);
-}
-
 template <int kRows>
 __global__ void __launch_bounds__(kWarp, kForwardWarps<kRows>) banded_forward_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ RingLayout layout, float* value, char* saved,
@@ -65,20 +61,6 @@ __global__ void __launch_bounds__(kWarp, kBackwardWarps<kRows>) banded_backward_
       statuses);
 }
 
-// Calls f with the rows of a lane, as the type of a number.
-template <class F>
-cudaError_t with_rows(int rows, F&& f) {
-  if (rows == 4) return f(std::integral_constant<int, 4>());
-  return rows == 6 ? f(std::integral_constant<int, 6>()) : f(std::integral_constant<int, 8>());
-}
-
-template <class Kernel, class... Arguments>
-cudaError_t launch(
-    Kernel kernel, const Problem<float>& problem, const RingLayout& layout, size_t bytes, cudaStream_t stream,
-    const Arguments&... arguments) {
-  return launch_kernel(kernel, ceil_div(problem.batch, layout.pairs()), kWarp, bytes, stream, arguments...);
-}
-
 }  // namespace
 
 int64_t banded_bytes_of_pair(const Problem<float>& problem) { return ring_layout_of(problem).bytes_of_pair(); }
@@ -86,23 +68,25 @@ int64_t banded_bytes_of_pair(const Problem<float>& problem) { return ring_layout
 cudaError_t launch_banded_forward(
     const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream) {
   const RingLayout layout = ring_layout_of(problem);
-  return with_rows(layout.rows, [&](auto rows) {
-    return launch(
-        banded_forward_kernel<rows()>, problem, layout, layout.pairs() * layout.floats_of_pair() * sizeof(float), stream,
-        problem, layout, value, saved, stride, statuses);
+  const bool is_first = has_linear_rings(call_of(problem, false), current_device());
+  const cudaError_t error = !is_first ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
+    return launch_rings(
+        banded_forward_kernel<rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, statuses);
   });
+  return error != cudaSuccess ? error : launch_banded_log2_forward(problem, value, saved, stride, statuses, stream);
 }
 
 cudaError_t launch_banded_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream) {
   const RingLayout layout = ring_layout_of(problem);
-  return with_rows(layout.rows, [&](auto rows) {
-    return launch(
-        banded_backward_kernel<rows()>, problem, layout,
-        sizeof(RingTable<rows()>) + layout.pairs() * layout.floats_of_pair() * sizeof(float), stream, problem, gradient,
-        layout, saved, stride, statuses);
+  const bool is_first = has_linear_rings(call_of(problem, false), current_device());
+  const cudaError_t error = !is_first ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
+    return launch_rings(
+        banded_backward_kernel<rows()>, problem, layout, sizeof(RingTable<rows()>), stream, problem, gradient, layout,
+        saved, stride, statuses);
   });
+  return error != cudaSuccess ? error : launch_banded_log2_backward(problem, gradient, saved, stride, statuses, stream);
 }
 
 }  // namespace softdtw

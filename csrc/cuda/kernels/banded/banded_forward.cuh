@@ -30,7 +30,7 @@ __device__ __forceinline__ double ring_forward(RingPair<kRows>& pair, const Ring
   bool holds = pair.fits;  // by the pair's own looks alone, whatever its neighbours in the warp do
   for (int i = 0; i < pair.most_groups; ++i) {
     if (kept != nullptr && i % kGroups == 0 && i > 0 && i < pair.groups)
-      state.keep(kept + (i / kGroups - 1) * layout.words_of_chunk(), pair.lanes, pair.lane);
+      state.keep(kept + (i / kGroups - 1) * layout.words_of_chunk(false), pair.lanes, pair.lane);
     if (i % kGroupsBetweenLooks == kGroupsBetweenLooks - 1) {
       const bool is_promised = is_promising(pair, state, i);
       holds = holds && (is_promised || i >= pair.groups);

@@ -1,6 +1,7 @@
 // What a lane knows of its pair, and its cells, in the linear domain. ring_band.cuh says where they are.
 #pragma once
 
+#include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
 #include "ring_band.cuh"
 
@@ -8,6 +9,25 @@ namespace softdtw {
 
 inline RingLayout ring_layout_of(const Problem<float>& problem) {
   return {static_cast<int>(problem.n), static_cast<int>(problem.m), ring_of(call_of(problem, false))};
+}
+__device__ __forceinline__ int64_t first_pair_of_block(const RingLayout& layout) {
+  return int64_t{blockIdx.x} * (kWarp / layout.lanes);
+}
+
+// Calls f with the rows of a lane, as the type of a number.
+template <class F>
+cudaError_t with_ring_rows(int rows, F&& f) {
+  if (rows == 4) return f(std::integral_constant<int, 4>());
+  return rows == 6 ? f(std::integral_constant<int, 6>()) : f(std::integral_constant<int, 8>());
+}
+// `bytes`: of shared memory, beside the series.
+template <class Kernel, class... Arguments>
+cudaError_t launch_rings(
+    Kernel kernel, const Problem<float>& problem, const RingLayout& layout, size_t bytes, cudaStream_t stream,
+    const Arguments&... arguments) {
+  const size_t bytes_of_series = layout.pairs() * layout.floats_of_pair() * sizeof(float);
+  return launch_kernel(
+      kernel, ceil_div(problem.batch, layout.pairs()), kWarp, bytes + bytes_of_series, stream, arguments...);
 }
 
 // Several words of a lane at a time, of entries and of numbers: four where four divide its rows, else two.
@@ -72,36 +92,12 @@ struct RingPair : RingNumbers<kRows_> {
   // Forward: the series from where they are, to shared memory for the warp's pairs, and to what is kept, if it is.
   __device__ __forceinline__ void read_series(
       const Problem<float>& problem, const RingLayout& layout, float* memory, float* kept) {
-    float* const own = memory + threadIdx.x / lanes * layout.floats_of_pair();
-    const View<const float> x_view = problem.x.pair(pair), y_view = problem.y.pair(pair);
+    float* const own = this->find_own(layout, memory);
+    const View<const float> y_view = problem.y.pair(pair);
     const float origin = y_view.data[0];
-    float lowest = 0, highest = 0, y_lowest = 0, y_highest = 0;
-    // Rows and columns past the pair's end, or before its start, repeat its last ones, or its first: such cells hold finite
-    // numbers that no result depends on. Many at once, since most of the time goes into waiting for them.
-    constexpr int kAtOnce = 16;
-    for (int first = lane; first < max(layout.x_floats, layout.y_floats); first += kAtOnce * lanes) {
-      float of_x[kAtOnce], of_y[kAtOnce];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int place = first + i * lanes;
-        of_x[i] = x_view.data[min(place, extent.n - 1) * x_view.row_stride];
-        of_y[i] = y_view.data[min(max(place - layout.before(), 0), extent.m - 1) * y_view.row_stride];
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int place = first + i * lanes;
-        put(place, layout.x_floats, (of_x[i] - origin) * factor, own, kept, lowest, highest);
-        put(place, layout.y_floats, (of_y[i] - origin) * factor, own + layout.x_floats,
-            kept == nullptr ? nullptr : kept + layout.x_floats, y_lowest, y_highest);
-      }
-    }
-    __syncwarp();
-    for (int distance = lanes / 2; distance > 0; distance /= 2) {
-      lowest = lesser(lowest, __shfl_xor_sync(kAllLanes, lowest, distance));
-      highest = greater(highest, __shfl_xor_sync(kAllLanes, highest, distance));
-      y_lowest = lesser(y_lowest, __shfl_xor_sync(kAllLanes, y_lowest, distance));
-      y_highest = greater(y_highest, __shfl_xor_sync(kAllLanes, y_highest, distance));
-    }
+    const RangeOfSeries range = this->copy_series(
+        problem.x.pair(pair), y_view, layout, own, kept, [&](float number) { return (number - origin) * factor; });
+    const auto [lowest, highest, y_lowest, y_highest] = range;
     // As short pairs have it (kernels/warp_pair/warp_pair.cuh).
     const float middle = 0.5f * lesser(lowest, y_lowest) + 0.5f * greater(highest, y_highest);
     float apart = 0, off_middle = 0;
@@ -116,22 +112,17 @@ struct RingPair : RingNumbers<kRows_> {
     }
     foreseen = apart > off_middle ? groups : 0;
     const float farthest = greater(greater(-lowest, highest), greater(-y_lowest, y_highest));
-    const float widest = greater(highest - y_lowest, y_highest - lowest);
-    deepest = cost.cost(widest);
+    deepest = cost.cost(range.widest());
     fits = fits && farthest <= kFarthestFromOrigin && penalty.fits(deepest, Numbers::Deep::kDeepest);
     if (kept != nullptr && lane == 0) kept[layout.x_floats + layout.y_floats] = deepest;
-    this->find_series(layout, own);
   }
   // Backward: as they have been kept, to shared memory.
   __device__ __forceinline__ void read_kept_series(const RingLayout& layout, float* memory, const float* kept) {
-    float* const own = memory + threadIdx.x / lanes * layout.floats_of_pair();
     deepest = kept[layout.x_floats + layout.y_floats];
-#pragma unroll 8
-    for (int i = lane; i < (layout.x_floats + layout.y_floats) / 4; i += lanes)
-      reinterpret_cast<int4*>(own)[i] = __ldcs(reinterpret_cast<const int4*>(kept) + i);
-    __syncwarp();
-    this->find_series(layout, own);
+    this->copy_kept_series(layout, this->find_own(layout, memory), kept);
   }
+  __device__ __forceinline__ static int groups_with_start() { return 1; }
+  __device__ __forceinline__ float stretch() const { return factor; }  // of the series as they are read
   __device__ __forceinline__ bool all_shallow() const {
     return __all_sync(kAllLanes, !fits || deepest <= Numbers::Shallow::kDeepest);
   }
@@ -143,16 +134,6 @@ struct RingPair : RingNumbers<kRows_> {
   }
   __device__ __forceinline__ static double entry_of_band(unsigned mask, int k, double entry) {
     return kSelectsWeights ? entry : ptx::with_upper_word_where(Band::is_inside(mask, k), entry);
-  }
-
- private:
-  // One of so many numbers of a series.
-  __device__ __forceinline__ static void put(
-      int place, int floats, float number, float* to, float* kept, float& lowest, float& highest) {
-    if (place < floats) to[place] = number;
-    if (place < floats && kept != nullptr) kept[place] = number;
-    lowest = lesser(lowest, number);
-    highest = greater(highest, number);
   }
 };
 
@@ -210,6 +191,8 @@ struct RingCells {
 
   __device__ __forceinline__ RingCells(const RingPair<kRows>& pair, const ColumnsAhead<float, 1>& columns)
       : weights(pair, columns) {}
+  __device__ __forceinline__ static void begin_group(const RingPair<kRows>&, int) {}
+  __device__ __forceinline__ const double (&of_backward() const)[kRows] { return state.left; }
   __device__ __forceinline__ void enter(const RingPair<kRows>& pair) { state.diag = power_of_two(pair.penalty.top()); }
   __device__ __forceinline__ void step(
       const RingPair<kRows>& pair, int from, unsigned mask, const ColumnsAhead<float, 1>& columns) {

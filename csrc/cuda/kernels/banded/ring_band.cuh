@@ -34,11 +34,11 @@ struct RingLayout {
   // Of shared memory. So the pairs of a warp are in banks of their own.
   __host__ __device__ int floats_of_pair() const { return (x_floats + y_floats + kWarp - 1) / kWarp * kWarp + lanes; }
   // What forward keeps of a pair: x and y as the sweep reads them, and the largest exponent of a cost; then what the lanes hold
-  // before every chunk but the first, whose start is known.
+  // before every chunk but the first, whose start is known: its rows, the row above them, and integer log2's reference.
   __host__ __device__ int words_of_series() const { return x_floats + y_floats + 4; }
-  __host__ __device__ int words_of_chunk() const { return (rows + 1) * lanes; }
+  __host__ __device__ int words_of_chunk(bool has_reference) const { return (rows + 1 + has_reference) * lanes; }
   __host__ __device__ int64_t bytes_of_pair() const {
-    return (words_of_series() + int64_t{chunks - 1} * words_of_chunk()) * sizeof(int);
+    return (words_of_series() + int64_t{chunks - 1} * words_of_chunk(true)) * sizeof(int);
   }
 };
 
@@ -96,6 +96,9 @@ struct RingBand {
   }
   // Not 0 if it is.
   __device__ __forceinline__ static unsigned is_inside(unsigned mask, int k) { return mask & 1u << (kRows - 1 - k); }
+  __device__ __forceinline__ unsigned mask_of_group(int i) const { return mask(age(i)); }
+  // So many groups begin with lanes left of the table.
+  __device__ __forceinline__ int groups_before_table() const { return max((kRows - extent.low) / kRows - first_group, 1); }
   __device__ __forceinline__ int neighbour(int by) const {
     return (threadIdx.x & ~(lanes - 1)) | ((lane + by) & (lanes - 1));
   }
@@ -105,6 +108,13 @@ struct RingBand {
     const unsigned votes = __ballot_sync(kAllLanes, vote) >> (threadIdx.x & ~(lanes - 1));
     return (votes & (0xffffffffu >> (kWarp - lanes))) != 0;
   }
+};
+
+// The least and the largest number of a pair's series.
+struct RangeOfSeries {
+  float lowest, highest, y_lowest, y_highest;
+
+  __device__ __forceinline__ float widest() const { return greater(highest - y_lowest, y_highest - lowest); }
 };
 
 // With series of one dimension, in shared memory.
@@ -120,6 +130,62 @@ struct RingNumbers : RingBand<kRows_> {
   __device__ __forceinline__ void find_series(const RingLayout& layout, const float* own) {
     rows = own;
     line = own + layout.x_floats + layout.before();
+  }
+  // The pair's part of its warp's memory, where its series are.
+  __device__ __forceinline__ float* find_own(const RingLayout& layout, float* memory) {
+    float* const own = memory + threadIdx.x / layout.lanes * layout.floats_of_pair();
+    find_series(layout, own);
+    return own;
+  }
+  // From where they are to shared memory, and to what is kept, if it is, as `of(number)`. Rows and columns past the pair's end, or before
+  // its start, repeat its last ones, or its first: such cells hold finite numbers that no result depends on. Many at once, since most of
+  // the time goes into waiting for them.
+  template <class Of>
+  __device__ __forceinline__ RangeOfSeries copy_series(
+      const View<const float>& x_view, const View<const float>& y_view, const RingLayout& layout, float* own, float* kept,
+      Of&& of) const {
+    const float some = of(y_view.data[0]);
+    RangeOfSeries range = {some, some, some, some};
+    const auto put = [](int place, int floats, float number, float* to, float* kept_to, float& lowest, float& highest) {
+      if (place < floats) to[place] = number;
+      if (place < floats && kept_to != nullptr) kept_to[place] = number;
+      lowest = lesser(lowest, number);
+      highest = greater(highest, number);
+    };
+    constexpr int kAtOnce = 16;
+    const int lanes = this->lanes;
+    const Extent& extent = this->extent;
+    for (int first = this->lane; first < max(layout.x_floats, layout.y_floats); first += kAtOnce * lanes) {
+      float of_x[kAtOnce], of_y[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int place = first + i * lanes;
+        of_x[i] = x_view.data[min(place, extent.n - 1) * x_view.row_stride];
+        of_y[i] = y_view.data[min(max(place - layout.before(), 0), extent.m - 1) * y_view.row_stride];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int place = first + i * lanes;
+        put(place, layout.x_floats, of(of_x[i]), own, kept, range.lowest, range.highest);
+        put(place, layout.y_floats, of(of_y[i]), own + layout.x_floats, kept == nullptr ? nullptr : kept + layout.x_floats,
+            range.y_lowest, range.y_highest);
+      }
+    }
+    __syncwarp();
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
+      range.lowest = lesser(range.lowest, __shfl_xor_sync(kAllLanes, range.lowest, distance));
+      range.highest = greater(range.highest, __shfl_xor_sync(kAllLanes, range.highest, distance));
+      range.y_lowest = lesser(range.y_lowest, __shfl_xor_sync(kAllLanes, range.y_lowest, distance));
+      range.y_highest = greater(range.y_highest, __shfl_xor_sync(kAllLanes, range.y_highest, distance));
+    }
+    return range;
+  }
+  // As they have been kept, to shared memory.
+  __device__ __forceinline__ void copy_kept_series(const RingLayout& layout, float* own, const float* kept) const {
+#pragma unroll 8
+    for (int i = this->lane; i < (layout.x_floats + layout.y_floats) / 4; i += this->lanes)
+      reinterpret_cast<int4*>(own)[i] = __ldcs(reinterpret_cast<const int4*>(kept) + i);
+    __syncwarp();
   }
   // y in the lane's columns of group i: at r of this.
   __device__ __forceinline__ const float* columns(int i) const { return line + this->first_column(i); }
@@ -171,15 +237,16 @@ struct RingSweep {
   // From group i on; the pair has the rows of this group.
   __device__ __forceinline__ RingSweep(Pair& pair_, int i) : pair(pair_), columns(pair.columns(i)), cells(pair, columns) {}
   __device__ __forceinline__ void turn(int i) { pair.turn(i, columns); }
-  // leave(r) after every step.
+  // leave(r) after every step. kMayStart: lanes may be left of the table.
   template <bool kMayStart, class Leave>
   __device__ __forceinline__ void group(int i, Leave&& leave) {
-    const int age = pair.age(i), from = pair.neighbour(-1);
-    unsigned mask = pair.mask(age);
+    const int from = pair.neighbour(-1);
+    unsigned mask = pair.mask_of_group(i);
     const int entry = kMayStart && i == 0 && pair.block(i) == 0 ? pair.entry : -1;
+    const int first_column = kMayStart ? pair.first_column(i) : 0;
     const auto step = [&](int r) {
       if (kMayStart && r == entry) cells.enter(pair);
-      cells.step(pair, from, mask, columns);
+      cells.step(pair, from, kMayStart && first_column + r < 0 ? 0 : mask, columns);
       pair.move(columns);
       mask >>= 1;
       leave(r);

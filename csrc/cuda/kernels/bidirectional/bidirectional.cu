@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kCutThreads) bidirectional_value(
   const PenaltyAtCut<kHasBand<Tile>> penalty(problem, extent, pair);
   const Number sum = sum_over_cut(StatesAtCut<kHasBand<Tile>>(extent, memory, pair, penalty));
   if (threadIdx.x > 0) return;
-  store_value(problem, pair, -penalty.surplus, sum.m, sum.s, value);
+  store_value(problem, pair, penalty.reference, sum.m, sum.s, value);
   if (memory.is_kept) memory.sum(pair) = sum;
 }
 

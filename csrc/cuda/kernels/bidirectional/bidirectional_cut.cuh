@@ -28,13 +28,13 @@ template <bool kHasOptions>
 struct PenaltyAtCut {
   using S = BidirectionalShape;
   Entry<float, double> of_step = {0, 1};
-  double surplus = 0;
+  double reference = 0;  // of the value
 
   __device__ PenaltyAtCut(const Problem<float>& problem, const Extent& extent, int64_t pair) {
     if (!kHasOptions || problem.penalty_of(pair) == 0) return;
     const PenalisedRecurrences<S> recurrences(problem, pair);
     of_step = recurrences.general.penalty;
-    surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
+    reference = recurrences.uncharged(0, extent.n - 1, extent.m - 1);
   }
 };
 

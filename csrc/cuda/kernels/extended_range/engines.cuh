@@ -26,8 +26,8 @@ constexpr int bytes_of_slab() {
     return 0;
 }
 
-// kFewPairs: latency is what counts.
-template <class S_, class Tile_, bool kFewPairs = false>
+// kFewPairs: latency is what counts. kTakesOptions: a band or a penalty in the plain sweep; others take them in the general one.
+template <class S_, class Tile_, bool kFewPairs = false, bool kTakesOptions = false>
 struct ExtendedRange {
   using S = S_;
   using Tile = Tile_;
@@ -49,12 +49,12 @@ struct ExtendedRange {
 
   __device__ static void forward(
       const Problem<T>& problem, const Extent& extent, const ForwardStrip<S>& job, const Kept& saved, T* value) {
-    extended_forward_strip<S, Tile, kIsForwardAhead>(problem, extent, job, saved, value);
+    extended_forward_strip<S, Tile, kIsForwardAhead, kTakesOptions>(problem, extent, job, saved, value);
   }
   __device__ static void backward(
       const Problem<T>& problem, const Gradient<T>& gradient, const Extent& extent, const BackwardStrip& job,
       const Kept& saved, const Upwards& flows) {
-    extended_backward_strip<S, Tile>(problem, gradient, extent, job, saved, flows);
+    extended_backward_strip<S, Tile, kTakesOptions>(problem, gradient, extent, job, saved, flows);
   }
 };
 
@@ -121,23 +121,33 @@ auto with_shape(int rows, F&& f) {
     return rows == 2 ? f(Shape<T, 2>{}) : f(Shape<T, 4>{});
 }
 
-// Calls launch(tile) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of a
-// null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says. By plan.cpp a lane has two rows where costs
+// Calls launch(tile, takes_options) with the tiles that suit the problem: float32 series of one dimension have their own, by the type of
+// a null pointer. kMayBeLeft: other kernels may have come first, as `are_left` says. By plan.cpp a lane has two rows where costs
 // are ready-made, of what others leave, and of all but one dimension where they cannot have come first.
 template <class S, bool kMayBeLeft = false, class Launch>
 cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launch, bool are_left = false) {
   constexpr bool kIsFloat32 = sizeof(typename S::Scalar) == 4;
+  const Call call = call_of(problem, true);
+  const auto with = [&](auto* tile) {
+    if constexpr (S::kRows == 2)
+      if (!call.is_plain()) return launch(tile, std::true_type());
+    return launch(tile, std::false_type());
+  };
   if constexpr (kIsFloat32)
-    if (call_of(problem, true).is_univariate()) return launch(static_cast<UnivariateTile<S>*>(nullptr));
+    if (call.is_univariate()) {
+      const auto tile = static_cast<UnivariateTile<S>*>(nullptr);
+      if constexpr (kMayBeLeft) return with(tile);  // else backward is another kernel's, or has four rows a lane
+      return launch(tile, std::false_type());
+    }
   if constexpr (kIsFloat32 && S::kRows == 2) {
     constexpr int kMostBytes = kStencilWarps * ExtendedRange<S, MatrixTile<S>>::kBackwardBytes;
     if (problem.cost == Cost::kMatrix && current_device().block_bytes >= kMostBytes)
-      return launch(static_cast<MatrixTile<S>*>(nullptr));
+      return with(static_cast<MatrixTile<S>*>(nullptr));
     if constexpr (kMayBeLeft)
-      if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr));
+      if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr), std::true_type());
   }
   if constexpr (kMayBeLeft || S::kRows == 2)
-    return launch(static_cast<DenseTile<S>*>(nullptr));
+    return with(static_cast<DenseTile<S>*>(nullptr));
   else
     return cudaErrorInvalidValue;
 }

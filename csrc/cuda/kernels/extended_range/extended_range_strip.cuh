@@ -9,6 +9,50 @@
 
 namespace softdtw {
 
+// What a band and a penalty change. Without, chunks at the edges of a table take the general sweep.
+template <class S, bool kTakesOptions>
+struct StripOptions {
+  using T = typename S::Scalar;
+  using OfStrip = std::conditional_t<kTakesOptions, PenalisedRecurrences<S>, Recurrences<S>>;
+
+  // Whether a chunk may take the plain sweep; and, going back, need not look for cells outside.
+  __device__ __forceinline__ static bool may_be_plain(const OfStrip& recurrences, const Place<S>& place) {
+    return (kTakesOptions || place.in_band) && !recurrences.has_penalty;
+  }
+  // Cells outside the band have no share of any other.
+  __device__ __forceinline__ static bool goes_back_plainly(const Place<S>& place) { return kTakesOptions || place.in_band; }
+
+  // What cells cost in the plain sweep, split: outside the band so much that no path comes there.
+  template <bool kHasOptions, class Tile>
+  struct Costs {
+    const OfStrip& recurrences;
+    const Tile& tile;
+    const InBandBits<S> inside;
+
+    __device__ Costs(const OfStrip& recurrences_, const Tile& tile_, const Extent& extent, const Place<S>& place)
+        : recurrences(recurrences_), tile(tile_), inside(extent, place) {}
+    __device__ __forceinline__ Entry<T> operator()(int k, int t) const {
+      const auto cost = OfStrip::Plain::split(tile.cost(k, t), recurrences.plain.scale);
+      if constexpr (!kHasOptions) return cost;
+      const auto charged = recurrences.charged(cost);
+      return {inside.has(k, t) ? charged.m : nowhere<S>(), charged.s};
+    }
+  };
+  // The plain sweep over a chunk, `sweep(entries, costs)`. Chunks away from a band's edges do not pay for them.
+  template <bool kByBits, class Tile, class Sweep>
+  __device__ __forceinline__ static bool sweep(
+      const OfStrip& recurrences, const Tile& tile, const Extent& extent, const Place<S>& place, Width<S>& width,
+      ExtendedState<S>& state, Sweep&& sweep) {
+    const auto with = [&](auto has_options) {
+      const Costs<decltype(has_options)::value, Tile> costs(recurrences, tile, extent, place);
+      return sweep_plain<kByBits>(width, state, [&](auto& entries) { sweep(entries, costs); });
+    };
+    if constexpr (kTakesOptions)
+      if (!place.in_band || recurrences.charges()) return with(std::true_type());
+    return with(std::false_type());
+  }
+};
+
 constexpr int kMostAheadWarps = 4;  // of a block
 
 // What backward keeps of a stage in shared memory: the weights.
@@ -36,11 +80,12 @@ __device__ __forceinline__ Tile tile_behind(int bytes_of_warp, const Arguments&.
 // kIsAhead: for few pairs, whose time is the latency of a chunk, and strips of two rows a lane, which leave registers for it.
 // Sums lag behind m (sweep_ahead), what neighbours wrote is fetched ahead of its use, and a chunk is published a little later,
 // when what the lane wrote has arrived, for which publishing waits.
-template <class S, class Tile, bool kIsAhead = false>
+template <class S, class Tile, bool kIsAhead, bool kTakesOptions>
 __device__ void extended_forward_strip(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const ForwardStrip<S>& job, const Saved<S>& saved,
     typename S::Scalar* value) {
   using T = typename S::Scalar;
+  using Options = StripOptions<S, kTakesOptions>;
   const int lane = threadIdx.x;
   Surroundings<S> around(extent, job.strip);
   around.pin_for_forward();
@@ -49,7 +94,7 @@ __device__ void extended_forward_strip(
   const int chunks = around.is_last && !keeps ? around.end_chunk + 1 : strip.chunks;
   const Edge<S> above_edge = job.edges.of(job.pair, job.strip - 1, around.above);
   const Edge<S> own_edge = job.edges.of(job.pair, job.strip, strip);
-  const Recurrences<S> recurrences(problem, job.pair);
+  const typename Options::OfStrip recurrences(problem, job.pair);
 
   __shared__ EdgeSlot<S> slots[kIsAhead ? kMostAheadWarps : 1][2];
   EdgeAhead<S, EdgeSlot<S>> edge_ahead(slots[kIsAhead ? threadIdx.y : 0]);
@@ -88,8 +133,8 @@ __device__ void extended_forward_strip(
       if (keeps && chunk > 0) state.store(saved.stage(job.pair, job.strip, chunk / S::kStage), lane);
     }
     const T shift = shift_of<S>(top, state, lane, of_lane_above);
-    const bool plain = width.plain(
-        recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty && chunk != around.end_chunk, state);
+    const bool may_be_plain = Options::may_be_plain(recurrences, place) && chunk != around.end_chunk;
+    const bool plain = width.plain(recurrences, top, shift, tile.reach, may_be_plain, state);
 
     const int own_group = chunk - S::kSkewChunks;
     const bool writes = lane == kWarp - 1 && !around.is_last && own_group >= 0;
@@ -101,26 +146,28 @@ __device__ void extended_forward_strip(
     const auto column = [&](int t, auto bottom) {
       if (writes) ExtendedTop<S>::write(out, t, bottom);
     };
+    constexpr bool kByBits = kIsAhead && kHasFastBits;
     const bool is_done =
-        plain && sweep_plain < kIsAhead &&
-        kHasFastBits > (width, state, [&](auto& entries) {
-          if constexpr (kIsAhead)
-            sweep_ahead<kHasFastBits>(
-                lane, top, shift, entries,
-                [&](int k, int t) { return recurrences.plain.split(tile.cost(k, t), recurrences.plain.scale); },
-                [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); }, column);
-          else
-            sweep_extended<false>(
-                extent, place, lane, top, shift, entries,
-                [&](int k, int t, auto diag, auto up, auto left) {
-                  return recurrences.plain.cell(diag, up, left, tile.cost(k, t));
-                },
-                column);
-        });
+        plain &&
+        Options::template sweep<kByBits>(
+            recurrences, tile, extent, place, width, state, [&](auto& entries, const auto& costs) {
+              if constexpr (kIsAhead)
+                sweep_ahead<kHasFastBits>(
+                    lane, top, shift, entries, costs,
+                    [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); },
+                    column);
+              else
+                sweep_extended<false>(
+                    extent, place, lane, top, shift, entries,
+                    [&](int k, int t, auto diag, auto up, auto left) {
+                      return recurrences.plain.cell(diag, up, left, costs(k, t));
+                    },
+                    column);
+            });
     if (!is_done)
       with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
         const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-          const auto cell = recurrence.cell(diag, up, left, cost(k, t));
+          const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t)));
           if (ends && k == end_row && t == end_step) {
             last_m = cell.m;
             last_s = cell.s;
@@ -130,7 +177,9 @@ __device__ void extended_forward_strip(
         sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
       });
     if (writes) own_edge.references[own_group] = state.reference;
-    if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
+    if (ends)
+      store_value(
+          problem, job.pair, recurrences.uncharged(state.reference, extent.n - 1, extent.m - 1), last_m, last_s, value);
     __syncwarp();
     if (lane == kWarp - 1 && (!kIsAhead || chunk + 1 == chunks)) job.publish(progress_of(job.round, chunk + 1));
   }
@@ -141,18 +190,19 @@ constexpr int kFewestToLeaveOut = 32;  // chunks of a strip
 // Stages are left out where less than kLeftOut of E flows into each of their cells, from the right or from below: most of a long
 // strip, since likely paths meet few of its columns. Nothing else makes E count there, but the pair's last cell. What is so left
 // out are less than 2^8 such flows a chunk: E anywhere is too small by less than 2^-29 in a table of 2^36 cells.
-template <class S, class Tile>
+template <class S, class Tile, bool kTakesOptions>
 __device__ void extended_backward_strip(
     const Problem<typename S::Scalar>& problem, const Gradient<typename S::Scalar>& gradient, const Extent& extent,
     const BackwardStrip& job, const Saved<S>& saved, const Flows<S>& flows) {
   using T = typename S::Scalar;
+  using Options = StripOptions<S, kTakesOptions>;
   const int lane = threadIdx.x;
   const Surroundings<S> around(extent, job.strip);
   const Strip<S>& strip = around.strip;
   const int below_groups = around.is_last ? 0 : around.below.groups();
   const int last_chunk = around.is_last ? around.end_chunk : strip.chunks - 1;
   const Edge<S> above_edge = saved.edges.of(job.pair, job.strip - 1, around.above);
-  const Recurrences<S> recurrences(problem, job.pair);
+  const typename Options::OfStrip recurrences(problem, job.pair);
   const ExtendedStage<S> kept(threadIdx.y, lane);
 
   const T scale = gradient_scale(problem, gradient, job.pair);
@@ -252,23 +302,25 @@ __device__ void extended_backward_strip(
         width.start(state);
       }
       const T shift = shift_of<S>(top, state, lane, of_lane_above);
-      const bool plain = width.plain(recurrences, top, shift, tile.reach, place.in_band && !recurrences.has_penalty, state);
+      const bool plain = width.plain(recurrences, top, shift, tile.reach, Options::may_be_plain(recurrences, place), state);
       const auto nothing = [](int, auto) {};
       const auto shares = [&](int k, int t) -> Weights<T>& { return kept.weights[kept.at(part, k, t)]; };
-      const bool is_done = plain && sweep_plain<false>(width, state, [&](auto& entries) {
-                             sweep_extended<false>(
-                                 extent, place, lane, top, shift, entries,
-                                 [&](int k, int t, auto diag, auto up, auto left) {
-                                   return recurrences.plain.cell(diag, up, left, tile.cost(k, t), shares(k, t));
-                                 },
-                                 nothing);
-                           });
+      const bool is_done =
+          plain && Options::template sweep<false>(
+                       recurrences, tile, extent, place, width, state, [&](auto& entries, const auto& costs) {
+                         sweep_extended<false>(
+                             extent, place, lane, top, shift, entries,
+                             [&](int k, int t, auto diag, auto up, auto left) {
+                               return recurrences.plain.cell(diag, up, left, costs(k, t), shares(k, t));
+                             },
+                             nothing);
+                       });
       if (!is_done)
         with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
           sweep_general(
               recurrences, extent, place, lane, top, of_lane_above, state,
               [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-                return recurrence.cell(diag, up, left, cost(k, t), shares(k, t));
+                return recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), shares(k, t)));
               },
               nothing);
         });
@@ -301,7 +353,7 @@ __device__ void extended_backward_strip(
         sink.step(t);
         if (leaves) out[t] = handed;
       };
-      if (place.in_band && chunk != around.end_chunk)
+      if (Options::goes_back_plainly(place) && chunk != around.end_chunk)
         sweep_extended_reversed<false, S>(weights, extent, place, lane, -1, -1, below, flow, cell, column);
       else
         sweep_extended_reversed<true, S>(

@@ -176,6 +176,12 @@ struct Log2State {
       left[k] = up;
     }
   }
+  // Before the lane takes other rows than those that it has.
+  __device__ __forceinline__ void look_at_rows() {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k)
+      is_exact = is_exact && (left[k].m < kLog2Most || left[k].m >= Unreachable<float>::value / 2);
+  }
   // Brings s to [1, 2) and the lane's smallest m near kLog2Floor by a new reference, after a look at all of them.
   template <class Pair>
   __device__ __forceinline__ void renew(const Pair& pair) {

@@ -5,10 +5,10 @@
 
 namespace softdtw {
 
-// A chunk's shares but for those of its last column, a lane's own. Dynamic shared memory, with the windows behind it.
-template <int kRows>
+// A chunk's shares, of short pairs but for those of its last column, a lane's own. Dynamic shared memory, with the windows behind it.
+template <int kRows, int kSteps = ShortPairLayout::kSteps - 1>
 struct Log2Table {
-  float4 shares[ShortPairLayout::kSteps - 1][kRows / 2][kWarp];  // of two rows: up, left
+  float4 shares[kSteps][kRows / 2][kWarp];  // of two rows: up, left
 
   __device__ __forceinline__ void store(int t, const Weights<float> (&weights)[kRows]) {
 #pragma unroll

@@ -90,9 +90,11 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
 template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
-    if (reads_vectors(call_of(problem, false), S::kRows) && !plan.gives_up_pairs())
+    if (const Call call = call_of(problem, false);
+        reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs())
       return with_cost<VectorCosts>(problem.cost, [&](auto type) {
-        return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>*>(nullptr));
+        using Tile = FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>;
+        return launch(static_cast<Tile*>(nullptr), std::false_type());
       });
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
@@ -166,8 +168,8 @@ cudaError_t forward(
           problem, plan, value, layout.kept_memory(saved), layout.bytes_of_pair(), parts[2], statuses, stream);
       if (error != cudaSuccess) return error;
     }
-    return with_forward_tile<S>(problem, plan, [&](auto tile) {
-      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
+    return with_forward_tile<S>(problem, plan, [&](auto tile, auto takes_options) {
+      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, false, takes_options()>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
       return launch(
           stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream, problem, value,
@@ -194,8 +196,8 @@ cudaError_t backward(
             problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
         if (error != cudaSuccess) return error;
       }
-      const auto go_back = [&](auto tile) {
-        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>>;
+      const auto go_back = [&](auto tile, auto takes_options) {
+        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, false, takes_options()>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
             stencil_backward<Engine>, layout.rows(), std::min(layout.warps(sizes.strips), Engine::kBackwardWarps),

@@ -88,8 +88,8 @@ cudaError_t forward(
     using S = decltype(shape);
     constexpr int kWarps = kForwardWarps<S>;
     const ForwardMemory<S> memory(problem, kWarps, saved, scratch);
-    return with_tile<S>(problem, [&](auto tile) {
-      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
+    return with_tile<S>(problem, [&](auto tile, auto takes_options) {
+      using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true, takes_options()>;
       const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
         return launch(
             tiled_forward<Engine>, blocks, kWarps, Engine::kForwardBytes, stream, problem, value, memory.saved,
@@ -114,8 +114,8 @@ cudaError_t backward(
     const Flows<S> flows(parts[2], problem.batch, sizes);
     T* const table = reinterpret_cast<T*>(parts[1]);
     return run_backward(problem, gradient, table, stream, [&](const Gradient<T>& target) {
-      return with_tile<S>(problem, [&](auto tile) {
-        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true>;
+      return with_tile<S>(problem, [&](auto tile, auto takes_options) {
+        using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, true, takes_options()>;
         const auto run = [&](const Tickets& tickets, int64_t groups, int64_t blocks) {
           // Series of one dimension have strips of four rows here, or warps that rebuild (warp_specialised.cu).
           if constexpr (Engine::kIsAhead)

@@ -156,8 +156,8 @@ __device__ __forceinline__ void sweep_strip(
             write(slot_of(chunk), writes));
       });
       if (writes) slot_of(chunk).reference = state.reference;  // the sweep may have lowered it
-      const double surplus = recurrences.surplus(extent.n - 1, extent.m - 1);
-      if (ends) store_value(problem, pair, state.reference - surplus, last_m, last_s, value);
+      const double reference = recurrences.uncharged(state.reference, extent.n - 1, extent.m - 1);
+      if (ends) store_value(problem, pair, reference, last_m, last_s, value);
       hand_over(chunk++, writes, false);
       // So that references are renewed at once, and the general sweep does not last for a stage.
       if constexpr (Around::kIsCut) break;

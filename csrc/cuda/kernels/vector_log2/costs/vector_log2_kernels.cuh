@@ -23,9 +23,9 @@ cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f)
     return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
   };
   const auto with_dims = [&](auto dims) {
-    constexpr int kRows = rows_of_group(dims());
+    constexpr int kRows = rows_of_group(dims()), kRowsInBand = rows_of_group(dims(), true);
     if (call_of(problem, false).has_band)
-      return f(static_cast<VectorGroup<CostType, dims(), kRows, Log2Penalty, true>*>(nullptr));
+      return f(static_cast<VectorGroup<CostType, dims(), kRowsInBand, Log2Penalty, true>*>(nullptr));
     if constexpr (has_tall_rows(dims()))
       if (rows == kTallVectorRows) return with_rows(dims, std::integral_constant<int, kTallVectorRows>());
     return with_rows(dims, std::integral_constant<int, kRows>());
