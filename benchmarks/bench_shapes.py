@@ -48,10 +48,21 @@ OPTIONS = ("", "/band=5", "/band=10", "/penalty=0.5", "/euclidean", "/cityblock"
 UNIVARIATE_SHAPES = ("40000x96x1", "4096x512x1", "512x128x1", "128x1024x1", "16x2048x1")
 VECTOR_SHAPES = ("40000x96x3", "4096x512x4", "256x200x3", "64x1024x8", "32x512x64", "32x512x256")
 COST_SHAPES = ("2048x512x1", "128x1024x1", "16x2048x1", "4096x128x1")  # of ready-made costs
+BANDS = ("/band=10", "/band=10/penalty=0.5", "/band=10/cityblock", "/band=10/huber")
 OPTION_JOBS = (
     *(f"{shape}{option}" for shape in UNIVARIATE_SHAPES for option in OPTIONS),
+    *(
+        f"{shape}{kind}/gamma={gamma}/band=10"
+        for shape in UNIVARIATE_SHAPES[:2]
+        for kind in ("", "/walks", "/sines", "/steps")
+        for gamma in data_kinds.GAMMAS
+    ),
+    *(f"{shape}{band}" for shape in UNIVARIATE_SHAPES[:3] for band in BANDS[1:]),
+    *(f"2048x1024x1{band}" for band in ("", *BANDS, "/band=5", "/walks/band=10")),
+    *(f"4096x512x1/float64{option}" for option in ("/band=10", "/penalty=0.5")),
+    *("4096x512x1/band=40", "512x512x4/float64", "512x512x4/float64/band=10"),
     *(f"{shape}{option}" for shape in VECTOR_SHAPES for option in (*OPTIONS, "/cosine", "/walks", "/gamma=0.1")),
-    *(f"{shape}/matrix{data}" for shape in COST_SHAPES for data in ("", "/walks", "/gamma=0.1")),
+    *(f"{shape}/matrix{data}" for shape in COST_SHAPES for data in ("", "/walks", "/gamma=0.1", "/band=10", "/penalty=0.5")),
     *("4096x512x8", "4096x200x2", "2048x256x4", "4096x128x8", "512x256x4"),
 )
 COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber", selection.MATRIX)

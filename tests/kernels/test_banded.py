@@ -102,7 +102,11 @@ def test_every_ring_up_to_its_width(width, kind, gamma):
 @pytest.mark.parametrize("width", [15, 49, 105, 279])
 def test_other_costs_and_penalties(width, options, gamma):
     radius, batch = (width - 1) // 2, 5
-    for kind, n, m in (("noise", radius + 21, radius + 21), ("walks", 61, 61 + radius // 2), ("sines", 60, 50)):
+    for kind, n, m in (
+        ("noise", radius + 21, radius + 21),
+        ("walks", 61, 61 + radius // 2),
+        ("sines", 60, 60 - radius // 3),
+    ):
         own = radius - abs(n - m)
         x, y = series(kind, batch, n, 1), series(kind, batch, m, 2)
         assert DEEP in statuses(x, y, [gamma] * batch, own, **options)

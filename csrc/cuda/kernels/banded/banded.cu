@@ -1,5 +1,5 @@
-// stencil/banded: many pairs of one dimension with a band, in the linear domain (linear_domain.cuh). The lanes of a pair are a ring
-// that goes along the band; cells outside it take no time.
+// stencil/banded: many pairs of one dimension with a band, in the linear domain (linear_domain.cuh), and those that leave it in integer
+// log2 (banded_log2.cu). The lanes of a pair are a ring that goes along the band; cells outside it take no time.
 //
 // A pair's rows come in blocks of K: block b is rows b K to b K + K - 1. Of the W columns that a row has in the band the first is
 // row + low. L lanes of a warp, 4 to 32, have a pair. Block b is lane b mod L's, and in step u it is at column
@@ -23,7 +23,7 @@
 //
 // Forward keeps the series as it has read them, and what the lanes hold every group or two: no cell outside the band costs memory.
 //
-// ring_band.cuh has where a lane is, ring.cuh its cells, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
+// ring_band.cuh has where a lane is, ring.cuh and log2_ring.cuh its cells, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
 #include "banded.h"
 
 #include "banded_backward.cuh"

@@ -1,5 +1,6 @@
 // Integer log2: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the linear domain gives up,
-// whose entries fall by hundreds of binary orders a cell. No band.
+// whose entries fall by hundreds of binary orders a cell. (With a band pairs have rings, kernels/banded/log2_ring.cuh, of several
+// dimensions groups of lanes, kernels/vector_log2.)
 //
 // As in the extended range (extended_range.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
 // what rounding m loses goes to s. Of a cell with the predecessors d, u, l
