@@ -162,6 +162,17 @@ def test_gammas_lengths_and_radii_of_every_pair(kind):
         assert_close(results, Case(x, y, (), options), gammas)
 
 
+def test_a_short_pair_waits_for_longer_ones_of_its_warp():
+    """Its band goes on behind its last column, where nothing has been kept."""
+    batch, n, radius, gamma = 12, 60, 15, 0.01
+    x, y = series("walks", batch, n, 17), series("walks", batch, n, 18)
+    lengths = [20, 60, 25, 59, 31, 44] * 2
+    options = {"bandwidth": radius, "x_lengths": lengths, "y_lengths": lengths}
+    taken = statuses(x, y, [gamma] * batch, radius, lengths, lengths)
+    assert taken.count(DEEP) > batch // 2
+    assert_close(run(KERNEL, x.float(), y.float(), gamma, **options), Case(x, y, (), options), [gamma] * batch)
+
+
 def test_costs_that_leave_the_range_are_given_up():
     x, y = series("noise", 7, 90, 7), series("noise", 7, 90, 8)
     gammas = [1.0, 1e-3, 1.0, 0.01, 1.0, 1.0, 1.0]

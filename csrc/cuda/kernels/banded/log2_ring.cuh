@@ -65,9 +65,12 @@ struct Log2RingPair : RingNumbers<kRows_> {
   }
   __device__ __forceinline__ int groups_with_start() const { return starting_groups; }
   __device__ __forceinline__ static float stretch() { return 1; }
-  // Blocks above the table, and below, are outside the band.
+  // Blocks above the table and below are outside the band, and so is all that comes behind the pair's end, where longer pairs of the
+  // warp go on. Inside, cells that no path reaches would have shares that are no numbers.
   __device__ __forceinline__ unsigned mask_of_group(int i) const {
-    return static_cast<unsigned>(this->block(i)) <= static_cast<unsigned>(this->last_block()) ? Band::mask_of_group(i) : 0;
+    const bool counts =
+        i < this->groups && static_cast<unsigned>(this->block(i)) <= static_cast<unsigned>(this->last_block());
+    return counts ? Band::mask_of_group(i) : 0;
   }
 };
 
