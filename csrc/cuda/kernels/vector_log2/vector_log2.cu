@@ -1,7 +1,7 @@
 // Many pairs of two to eight dimensions in integer log2 (../integer_log2/integer_log2.cuh).
 //
-// Threads to work: a pair has 8, 16 or 32 lanes of a warp, a group, and a lane 8 or 12 rows, or 4 of more than four dimensions, whose
-// vectors it holds. So a group has a strip of the table, and goes through the pair's strips in turn: the last row of one waits in device
+// Threads to work: a pair has 8, 16 or 32 lanes of a warp, a group, and a lane 8 or 12 rows, or 4 of more than four dimensions or with a
+// band, whose vectors it holds. So a group has a strip of the table, and goes through the pair's strips in turn: the last row of one waits in device
 // memory for the next. As elsewhere a lane is a column behind the lane above it, and 8 steps are a chunk. Groups of a warp do
 // the same steps, each with the strip and the chunk that it is at, so pairs of other lengths, and backward those whose E counts
 // elsewhere, need not wait for each other.
