@@ -128,12 +128,8 @@ struct Log2RingCells {
 
 // E on its way from cell to cell. It does not leave the band, since shares of what is outside are 0; but it leaves the table's corner.
 template <int kRows>
-struct Log2RingFlow {
-  float left[kRows] = {};  // to the rows at the coming column
-  float diag[kRows] = {};  // to the rows above them, there
-  float handed = 0;        // from the lane's first row to the lane above, at the column it has just left
-  float rows[kRows] = {};  // sums of E times the slope of the cost
-  float column = 0;        // of the column it has just left and all rows below
+struct Log2RingFlow : Log2Flow<kRows> {
+  using Log2Flow<kRows>::left, Log2Flow<kRows>::handed, Log2Flow<kRows>::column;
 
   // As that of RingFlow.
   template <bool kMayEnd, class Pair>
@@ -147,11 +143,7 @@ struct Log2RingFlow {
       float e = left[k] + from_below;
       if (kMayEnd && k == end_row) e = 1;
       if (kMayEnd && !(has_entered && Pair::is_inside(mask, k))) e = 0;
-      const Weights<float> share = weights[k];
-      left[k] = share.left * e;
-      from_below = DeviceMath<float>::fma(share.up, e, diag[k]);
-      diag[k] = (1.0f - share.up - share.left) * e;
-      add_slopes(pair, k, y, e, rows[k], sum);
+      from_below = this->pass_on(pair, k, y, weights[k], e, sum);
     }
     handed = from_below;
     column = sum;

@@ -58,14 +58,21 @@ struct Log2Flow {
       float e = left[k] + from_below;
       if (kMayEnter && k == end_row) e = 1;
       if (kMayEnter && !has_entered) e = 0;
-      const Weights<float> share = weights[k];
-      left[k] = share.left * e;
-      from_below = DeviceMath<float>::fma(share.up, e, diag[k]);
-      diag[k] = (1.0f - share.up - share.left) * e;
-      add_slopes(pair, k, y, e, rows[k], sum);
+      from_below = pass_on(pair, k, y, weights[k], e, sum);
     }
     handed = from_below;
     column = sum;
+  }
+  // From row k, whose E is e: the shares of its predecessors, and its gradient. Returns what the row above gets.
+  template <class Pair>
+  __device__ __forceinline__ float pass_on(
+      const Pair& pair, int k, const Sum& y, const Weights<float>& weights, float e, Sum& sum) {
+    const Weights<float> share = weights;
+    left[k] = share.left * e;
+    const float to_row_above = DeviceMath<float>::fma(share.up, e, diag[k]);
+    diag[k] = (1.0f - share.up - share.left) * e;
+    add_slopes(pair, k, y, e, rows[k], sum);
+    return to_row_above;
   }
   // E that is still to flow on from the lane.
   __device__ __forceinline__ float left_behind() const {
