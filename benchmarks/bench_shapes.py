@@ -56,13 +56,18 @@ OPTION_JOBS = (
         for shape in UNIVARIATE_SHAPES[:2]
         for kind in ("", "/walks", "/sines", "/steps")
         for gamma in data_kinds.GAMMAS
+        if kind or gamma != 1
     ),
     *(f"{shape}{band}" for shape in UNIVARIATE_SHAPES[:3] for band in BANDS[1:]),
     *(f"2048x1024x1{band}" for band in ("", *BANDS, "/band=5", "/walks/band=10")),
     *(f"4096x512x1/float64{option}" for option in ("/band=10", "/penalty=0.5")),
     *("4096x512x1/band=40", "512x512x4/float64", "512x512x4/float64/band=10"),
     *(f"{shape}{option}" for shape in VECTOR_SHAPES for option in (*OPTIONS, "/cosine", "/walks", "/gamma=0.1")),
-    *(f"{shape}/matrix{data}" for shape in COST_SHAPES for data in ("", "/walks", "/gamma=0.1", "/band=10", "/penalty=0.5")),
+    *(
+        f"{shape}/matrix{data}"
+        for shape in COST_SHAPES
+        for data in ("", "/walks", "/gamma=0.1", "/band=10", "/penalty=0.5")
+    ),
     *("4096x512x8", "4096x200x2", "2048x256x4", "4096x128x8", "512x256x4"),
 )
 COSTS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "huber", selection.MATRIX)

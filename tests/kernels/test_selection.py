@@ -243,7 +243,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
                 options = {"cost": cost, "warp_penalty": penalty, "dtype": dtype, **short}
                 assert select_kernel(200, **options) == "stencil/linear_domain"
         assert select_kernel(200, dim=2, cost=cost, **short) == "stencil/vector_log2"
-    assert select_kernel(200, warp_penalty=0.1, bandwidth=3, **short) == "stencil/extended_range"
+    assert select_kernel(200, warp_penalty=0.1, bandwidth=3, **short) == "stencil/banded"
     assert chosen("sm_86", 5000, 200, cost="cityblock", kernel="stencil") == "stencil/integer_log2"
     # Of few pairs tiled has fast kernels, too, and of long ones alone.
     for option in ({}, {"cost": "huber"}, {"options": (False, True, False)}):

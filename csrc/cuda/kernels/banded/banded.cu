@@ -27,6 +27,7 @@
 #include "banded.h"
 
 #include "banded_backward.cuh"
+#include "banded_forward.cuh"
 #include "cuda/hardware/launch.cuh"
 
 namespace softdtw {

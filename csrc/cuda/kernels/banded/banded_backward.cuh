@@ -2,9 +2,9 @@
 // shared memory, then (3), (4) and (5) in one reversed sweep.
 #pragma once
 
-#include "banded_forward.cuh"
 #include "cuda/gradients/strip_gradient.cuh"
 #include "cuda/numbers/pair_status.cuh"
+#include "ring.cuh"
 
 namespace softdtw {
 
