@@ -7,6 +7,7 @@ inline int stages_left_out = 0;    // so far, by the extended range's backward p
 inline int linear_steps_done = 0;  // up to the last look of the linear domain's that let a pair go on
 
 #include "cuda/kernels/banded/banded_backward.cuh"
+#include "cuda/kernels/banded/banded_forward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/hard/rings/hard_ring.cuh"
