@@ -69,8 +69,8 @@ int64_t banded_bytes_of_pair(const Problem<float>& problem) { return ring_layout
 cudaError_t launch_banded_forward(
     const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream) {
   const RingLayout layout = ring_layout_of(problem);
-  const bool is_first = has_linear_rings(call_of(problem, false), current_device());
-  const cudaError_t error = !is_first ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
+  const bool has_linear = has_linear_rings(call_of(problem, false), current_device());
+  const cudaError_t error = !has_linear ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
     return launch_rings(
         banded_forward_kernel<rows()>, problem, layout, 0, stream, problem, layout, value, saved, stride, statuses);
   });
@@ -81,8 +81,8 @@ cudaError_t launch_banded_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream) {
   const RingLayout layout = ring_layout_of(problem);
-  const bool is_first = has_linear_rings(call_of(problem, false), current_device());
-  const cudaError_t error = !is_first ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
+  const bool has_linear = has_linear_rings(call_of(problem, false), current_device());
+  const cudaError_t error = !has_linear ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
     return launch_rings(
         banded_backward_kernel<rows()>, problem, layout, sizeof(RingTable<rows()>), stream, problem, gradient, layout,
         saved, stride, statuses);
