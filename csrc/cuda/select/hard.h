@@ -137,6 +137,18 @@ inline int elastic_rows(const Call& call, const Device& device) {
   return best;
 }
 
+// Elastic measures of one dimension in float32 with a band: a ring for each pair, whose rows and columns are vectors of up to four
+// numbers. `border`: rows, and columns, of a border that is summed up.
+inline HardRing elastic_ring_of(Call call, int border, const Device& device) {
+  if (call.is_float64 || !call.has_band) return {};
+  call.n += border;
+  call.m += border;
+  call.dim = 4;
+  call.keeps = true;  // of one side
+  const HardRing ring = hard_ring_of(call, device);
+  return pays(ring, call) ? ring : HardRing{};
+}
+
 // Soft elastic measures by strips: warps of a block, and blocks that share a pair. One where pairs fill the machine, whose strips the
 // warps of a block then take in turns.
 constexpr int kSoftWarps = 4;

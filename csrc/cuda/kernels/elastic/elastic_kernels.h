@@ -6,6 +6,7 @@
 #include "core/elastic.h"
 #include "core/hard_path.h"
 #include "cuda/scratch.h"
+#include "cuda/select/hard.h"
 
 namespace softdtw {
 
@@ -27,9 +28,14 @@ bool has_elastic_univariate(const ElasticProblem<T>& problem);
 template <typename T>
 cudaError_t elastic_univariate_forward(
     const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream);
-// Its part for many pairs: elastic_tall.cu.
+// Its parts for many pairs, elastic_tall.cu, and for pairs with a band, rings/elastic_banded.cu: of all but those whose band is wider
+// than the ring. width_of_others: pairs whose band has no more columns are done.
 cudaError_t elastic_tall_forward(
-    const ElasticProblem<float>& problem, int rows, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
+    const ElasticProblem<float>& problem, int rows, int width_of_others, float* value, Span* spans, Scratch& scratch,
+    cudaStream_t stream);
+cudaError_t elastic_ring_forward(
+    const ElasticProblem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch,
+    cudaStream_t stream);
 template <typename T>
 bool has_elastic_dense(const ElasticProblem<T>& problem);
 template <typename T>

@@ -6,13 +6,14 @@
 
 namespace softdtw {
 
-// A warp for each pair. Rows and columns of spans count from the border.
+// A warp for each pair, but those whose band has no more than `width_of_others` columns. Rows and columns of spans count from the border.
 template <class S>
 __global__ void __launch_bounds__(kWarp) elastic_path_kernel(
     const __grid_constant__ ElasticTable<typename S::Scalar> problem, const typename S::Scalar* value, StepTable<S> table,
-    const int* ends, Span* spans) {
+    const int* ends, Span* spans, int width_of_others) {
   const int64_t pair = blockIdx.x;
   const Extent extent = problem.extent(pair);
+  if (extent.valid() && extent.high - extent.low < width_of_others) return;
   const bool exists = extent.valid() && isfinite(value[pair]);
   const int m = static_cast<int>(problem.m), lane = threadIdx.x, beyond = 1 - problem.shift();
   spans += pair * (problem.n + 1);
@@ -28,15 +29,17 @@ __global__ void __launch_bounds__(kWarp) elastic_path_kernel(
 template <class Tile, bool kPath, bool kMayHaveGroups, class S = typename Tile::Shape>
 cudaError_t launch_elastic(
     const ElasticTable<typename S::Scalar>& problem, typename S::Scalar* value, Span* spans, Scratch& scratch,
-    cudaStream_t stream) {
+    cudaStream_t stream, int width_of_others = 0) {
   const Problem<typename S::Scalar> sizes = problem.sizes();
   const HardBlocks<S> blocks(sizes);
   const HardMemory<S> memory(sizes, blocks.tickets(), kPath, scratch);
-  const cudaError_t error = launch_hard_sweep<Tile, kPath, kMayHaveGroups>(problem, blocks, false, value, memory, stream);
+  const cudaError_t error =
+      launch_hard_sweep<Tile, kPath, kMayHaveGroups>(problem, blocks, false, value, memory, stream, width_of_others);
   if constexpr (kPath)
     if (error == cudaSuccess)
       return launch_kernel(
-          elastic_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans);
+          elastic_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans,
+          width_of_others);
   return error;
 }
 

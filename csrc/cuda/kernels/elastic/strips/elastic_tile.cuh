@@ -2,6 +2,7 @@
 // (elastic_distances.cuh). costs_of(t) is called for every column of every chunk in turn, so tiles hold what the next one needs.
 #pragma once
 
+#include "cuda/kernels/elastic/elastic_match.cuh"
 #include "cuda/kernels/hard/hard_strip.cuh"
 #include "elastic_distances.cuh"
 
@@ -59,30 +60,6 @@ class ElasticBorder {
       top.entries[t] = extent.in_band(-1, place.column + t) ? within : T(INFINITY);
     }
     sum = kIsRelative ? sum + static_cast<double>(within) : static_cast<double>(within);
-  }
-};
-
-// What the diagonal step costs: of Edit; and of Edr and Lcss, to whose kernels their difference is a number.
-template <typename T>
-struct EditMatch {
-  static constexpr bool kHasGaps = true;
-
-  __device__ EditMatch(const ElasticTable<T>&, int64_t) {}
-  __device__ __forceinline__ T operator()(T distance) const { return Edit<T>::match(distance, 0); }
-};
-template <typename T>
-struct ThresholdMatch {
-  static constexpr bool kHasGaps = false;
-  const T epsilon, apart;
-  const bool may_be_equal;
-
-  __device__ ThresholdMatch(const ElasticTable<T>& problem, int64_t pair)
-      : epsilon(static_cast<T>(problem.parameter_of(pair))),
-        apart(problem.measure == Measure::kLcss ? T(2) : T(1)),
-        may_be_equal(problem.measure == Measure::kLcss) {}
-  __device__ __forceinline__ T operator()(T distance) const {
-    const bool is_match = (distance < epsilon) | ((distance == epsilon) & may_be_equal);  // without a jump
-    return is_match ? T(0) : apart + (distance - distance);
   }
 };
 
@@ -208,7 +185,6 @@ struct MsmTile : HasStepCosts {
   static constexpr bool has_border = false;
   using Shape = S;
   using T = typename S::Scalar;
-  using Type = Msm<T>;
   struct Memory {};
   Distances<1> distances;
   const T parameter;
@@ -217,7 +193,10 @@ struct MsmTile : HasStepCosts {
   __device__ MsmTile(
       const ElasticTable<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : distances(problem, ElasticPlace(problem, extent), pair, strip.first_row + lane * S::kRows),
-        parameter(static_cast<T>(problem.parameter_of(pair))) {}
+        parameter(static_cast<T>(problem.parameter_of(pair))) {
+    if (strip.first_row + lane == 0)
+      distances.x[0] = 0;  // above the first row; what is infinite there is not taken from itself
+  }
   __device__ __forceinline__ void fetch(const Place<S>& place) { distances.fetch(place); }
   __device__ __forceinline__ void use(const Place<S>& place) { distances.use(place); }
   __device__ __forceinline__ ElasticColumn<S> costs_of(int t) {
@@ -227,21 +206,13 @@ struct MsmTile : HasStepCosts {
     for (int k = 0; k < S::kRows; ++k) {
       const T above = distances.x[k], own = distances.x[k + 1];
       costs.diagonal[k] = distances.of(k, t);
-      costs.up[k] = parameter + gap(own, above, y);
-      costs.left[k] = parameter + gap(y, y_before, own);
+      costs.up[k] = parameter + gap_of_msm(own, above, y);
+      costs.left[k] = parameter + gap_of_msm(y, y_before, own);
     }
     y_before = y;
     return costs;
   }
   __device__ __forceinline__ void put_border(const Extent&, const Place<S>&, HardTop<S>&) {}
-
- private:
-  // Msm::gap() by the GPU's own minima, which pass NaN on; there are none of float64.
-  __device__ __forceinline__ static T gap(T v, T a, T b) {
-    if constexpr (sizeof(T) == 8) return Type::gap(v, a, b);
-    const T p = a - v, q = b - v;
-    return greater(greater(lesser(p, q), -greater(p, q)), T(0));
-  }
 };
 
 // Weighted: one cost for all steps, and a weight for each diagonal, which a lane's rows pass down.

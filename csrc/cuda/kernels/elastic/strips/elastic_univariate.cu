@@ -17,12 +17,21 @@ template <typename T>
 cudaError_t elastic_univariate_forward(
     const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   constexpr int kRows = sizeof(T) == 4 ? kElasticRows : 2;
+  int width_of_others = 0;
   if constexpr (sizeof(T) == 4) {
-    const int rows = elastic_rows(call_of(problem, spans != nullptr), current_device());
-    if (rows != kElasticRows) return elastic_tall_forward(problem, rows, value, spans, scratch, stream);
+    const Call call = call_of(problem, spans != nullptr);
+    const HardRing ring = elastic_ring_of(call, problem.sum_border, current_device());
+    if (ring.of_side.rows > 0) {
+      const cudaError_t error = elastic_ring_forward(problem, ring, value, spans, scratch, stream);
+      if (error != cudaSuccess || !call.is_ragged) return error;
+      width_of_others = static_cast<int>(ring.of_side.width());
+    }
+    const int rows = elastic_rows(call, current_device());
+    if (rows != kElasticRows) return elastic_tall_forward(problem, rows, width_of_others, value, spans, scratch, stream);
   }
-  if (spans != nullptr) return launch_univariate<T, kRows, true, true>(problem, value, spans, scratch, stream);
-  return launch_univariate<T, kRows, false, true>(problem, value, spans, scratch, stream);
+  if (spans != nullptr)
+    return launch_univariate<T, kRows, true, true>(problem, width_of_others, value, spans, scratch, stream);
+  return launch_univariate<T, kRows, false, true>(problem, width_of_others, value, spans, scratch, stream);
 }
 
 #define SOFTDTW_INSTANTIATE(T)                                       \

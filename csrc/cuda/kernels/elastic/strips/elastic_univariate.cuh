@@ -42,10 +42,11 @@ cudaError_t with_univariate_tile(const ElasticProblem<typename S::Scalar>& probl
 // Strips of `kRows` rows a lane.
 template <typename T, int kRows, bool kPath, bool kMayHaveGroups>
 cudaError_t launch_univariate(
-    const ElasticProblem<T>& problem, T* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
+    const ElasticProblem<T>& problem, int width_of_others, T* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   return with_univariate_tile<Shape<T, kRows>>(problem, [&](auto* tile) {
     using Tile = std::remove_pointer_t<decltype(tile)>;
-    return launch_elastic<Tile, kPath, kMayHaveGroups>(ElasticTable<T>(problem), value, spans, scratch, stream);
+    return launch_elastic<Tile, kPath, kMayHaveGroups>(
+        ElasticTable<T>(problem), value, spans, scratch, stream, width_of_others);
   });
 }
 

@@ -39,6 +39,12 @@ struct HardRingLayout : RingLayout {
 // Rows of a pair's upper side; the lower one has the others. A pair of one row has no lower side.
 __host__ __device__ inline int upper_rows(int n) { return (n + 1) / 2; }
 
+// Series of which every step into a cell has a cost of its own, as of a strip's tile (HasStepCosts of hard_strip.cuh): look_at() gives
+// diagonal[k], up[k] and left[k]. start() is what stands before the table's first cell.
+struct HasRingStepCosts {};
+template <class Series>
+constexpr bool kHasRingStepCosts = std::is_base_of_v<HasRingStepCosts, Series>;
+
 // A lane's entries between two columns. Series: of ring_series.cuh. Steps: what it notes of its cells (ring_steps.cuh).
 template <class Series, bool kPenalty, class Steps>
 struct HardRingCells {
@@ -51,25 +57,32 @@ struct HardRingCells {
   Steps steps;
 
   __device__ __forceinline__ HardRingCells(const Series&, const Columns&) {}
-  __device__ __forceinline__ void start(const Problem<float>& problem, int64_t pair) {
+  template <class P>
+  __device__ __forceinline__ void start(const P& problem, int64_t pair) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) left[k] = INFINITY;
     diag = INFINITY;
     penalty = static_cast<float>(problem.penalty_of(pair));
     reference = 0;
   }
-  __device__ __forceinline__ void enter(const Series&) { diag = 0; }
-  __device__ __forceinline__ void step(const Series& series, int from, unsigned mask, const Columns& columns) {
+  __device__ __forceinline__ void enter(Series& series) { diag = series.start(); }
+  __device__ __forceinline__ void step(Series& series, int from, unsigned mask, const Columns& columns) {
     float up = __shfl_sync(kAllLanes, left[kRows - 1], from);
     float upper_left = diag;
     diag = up;
-    const auto column = series.look_at(columns);
+    const auto column = series.look_at(columns, from);
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
+      float before = left[k];
+      if constexpr (kHasRingStepCosts<Series>) {
+        upper_left += column.diagonal[k];
+        up += column.up[k];
+        before += column.left[k];
+      }
       // As in hard_strip.cuh: what comes from the column before is off the chain that runs down the rows.
-      const float others = lesser(upper_left, kPenalty ? left[k] + penalty : left[k]);
+      const float others = lesser(upper_left, kPenalty ? before + penalty : before);
       const float best = lesser(kPenalty ? up + penalty : up, others);
-      steps.note(k, best, upper_left, up, left[k]);
+      steps.note(k, best, upper_left, up, before);
       upper_left = left[k];
       left[k] = up = series.add(column, k, Series::is_inside(mask, k), best);
     }
@@ -91,11 +104,11 @@ struct HardRingCells {
 };
 
 // A warp's part: of each of its pairs the whole table, or a side of it.
-template <class Series, bool kPenalty, bool kTwoSides, class Steps = NoSteps>
+template <class Series, bool kPenalty, bool kTwoSides, class P, class Steps = NoSteps>
 class HardRingSide {
   static constexpr int kRows = Series::kRows;
   static constexpr int kGroupsBetweenRenewals = (kWarp + Series::kGroup - 1) / Series::kGroup;
-  const Problem<float>& problem;
+  const P& problem;
   const Extent whole;
   const int64_t pair;
   const bool is_lower;
@@ -110,22 +123,21 @@ class HardRingSide {
  public:
   Series band;
 
-  __device__ HardRingSide(
-      const Problem<float>& problem_, const RingLayout& layout, int64_t pair_, bool is_wanted, bool is_lower_)
+  __device__ HardRingSide(const P& problem_, const RingLayout& layout, int64_t pair_, bool is_wanted, bool is_lower_)
       : problem(problem_),
         whole(problem.extent(pair_)),
         pair(pair_),
         is_lower(is_lower_),
-        band(problem, layout, extent_of_side(whole, is_lower), end_column(extent_of_side(whole, is_lower)), is_wanted) {}
+        band(
+            problem, pair, layout, extent_of_side(whole, is_lower), end_column(extent_of_side(whole, is_lower)),
+            is_wanted) {}
   __device__ __forceinline__ bool is_whole_valid() const { return whole.valid(); }
 
   // `own`: shared memory for the pair's series.
   __device__ __forceinline__ void read_series(const RingLayout& layout, float* own) {
     const bool is_reversed = is_lower && band.fits;
     const Extent part = band.fits ? band.extent : Extent{1, 1, 0, 0};
-    band.read(
-        SideOfSeries(problem.x.pair(pair), is_reversed, whole.n, part.n),
-        SideOfSeries(problem.y.pair(pair), is_reversed, whole.m, part.m), layout, own);
+    band.read(problem, {pair, is_reversed, whole, part}, layout, own);
   }
   // Returns the pair's last entry to the lane that holds it, else 0. Of a side instead: its last row goes to `meets`, by its places
   // in the band. `steps`: of the pair, where they are noted.

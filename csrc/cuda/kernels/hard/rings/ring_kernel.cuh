@@ -25,31 +25,32 @@ struct RingPaths {
   RowSteps* table;
   int64_t rows_of_pair;  // of the table
   Span* spans;
+  int64_t rows, columns;  // of the spans of a pair, border included where there is one
+  int before = 0;         // rows of the border, and columns, that are none of the ring's table
 
   __device__ RowSteps* of(int64_t pair) const { return table + pair * rows_of_pair; }
+  // The spans of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
+  template <int kRows>
+  __device__ __forceinline__ void write(const RingBand<kRows>& band, int64_t pair, bool has_path) const {
+    Span* const own = spans + pair * rows;
+    const int end = static_cast<int>(columns);
+    for (int64_t row = (has_path ? band.extent.n + before : 0) + band.lane; row < rows; row += band.lanes)
+      own[row] = {end, end - 1};
+    if (!has_path) return;
+    if (before > 0 && band.lane == 0) own[0] = {0, 0};
+    RingWalk<kRows>(band, of(pair)).walk([&](int row, int first, int last) {
+      if ((row & (band.lanes - 1)) == band.lane) own[row + before] = {first + before, last + before};
+    });
+  }
 };
 
-// The spans of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
-template <int kRows>
-__device__ __forceinline__ void write_spans(
-    const Problem<float>& problem, const RingPaths& paths, const RingBand<kRows>& band, int64_t pair, bool has_path) {
-  Span* const spans = paths.spans + pair * problem.n;
-  const int m = static_cast<int>(problem.m);
-  for (int row = (has_path ? band.extent.n : 0) + band.lane; row < problem.n; row += band.lanes) spans[row] = {m, m - 1};
-  if (!has_path) return;
-  RingWalk<kRows>(band, paths.of(pair)).walk([&](int row, int first, int last) {
-    if ((row & (band.lanes - 1)) == band.lane) spans[row] = {first, last};
-  });
-}
-
-template <class Series, bool kPenalty, bool kTwoSides, class Paths>
+template <class Series, bool kPenalty, bool kTwoSides, class P, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ HardRingLayout layout, float* value,
-    Paths paths) {
+    const __grid_constant__ P problem, const __grid_constant__ HardRingLayout layout, float* value, Paths paths) {
   const int number = threadIdx.x / layout.lanes, pairs = layout.pairs();
   const int64_t own = int64_t{blockIdx.x} * pairs + number;
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
-  HardRingSide<Series, kPenalty, kTwoSides, typename Paths::template Steps<Series::kRows>> side(
+  HardRingSide<Series, kPenalty, kTwoSides, P, typename Paths::template Steps<Series::kRows>> side(
       problem, layout, min(own, problem.batch - 1), exists, is_lower);
   const bool is_first = exists && !is_lower && side.band.lane == 0;
   if (is_first && !side.is_whole_valid()) value[own] = NAN;
@@ -75,9 +76,25 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     if constexpr (std::is_same_v<Paths, RingPaths>) {
       const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
       __syncwarp();  // what lanes have written of steps, others read
-      if (exists && (side.band.fits || !side.is_whole_valid())) write_spans(problem, paths, side.band, own, has_path);
+      if (exists && (side.band.fits || !side.is_whole_valid())) paths.write(side.band, own, has_path);
     }
   }
+}
+
+// A kernel, launched with a warp's pairs for each block.
+template <class Kernel, class P, class Paths>
+cudaError_t launch_ring_kernel(
+    Kernel kernel, const P& problem, const HardRingLayout& layout, int sides, float* value, const Paths& paths,
+    cudaStream_t stream) {
+  return launch_kernel(
+      kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, sides), layout.bytes(), stream, problem, layout, value,
+      paths);
+}
+// Memory for the steps of all pairs.
+inline RingPaths ring_paths(int64_t batch, const HardRingLayout& layout, Scratch& scratch, Span* spans) {
+  const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
+  const auto parts = scratch.parts(batch * rows_of_pair * int64_t{sizeof(RowSteps)});
+  return {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, spans, 0, 0};
 }
 
 // SeriesOf: Series<rows of a lane>, a type of ring_series.cuh, and has_rows(), which of them there are.
@@ -93,20 +110,18 @@ cudaError_t launch_ring(
     } else {
       using Series = typename SeriesOf::template Series<rows()>;
       const HardRingLayout layout(static_cast<int>(side_rows), static_cast<int>(side_columns), ring, Series::floats_of);
+      using P = Problem<float>;
       const auto run = [&](auto kernel, const auto& paths) {
-        return launch_kernel(
-            kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, ring.sides), layout.bytes(), stream, problem,
-            layout, value, paths);
+        return launch_ring_kernel(kernel, problem, layout, ring.sides, value, paths, stream);
       };
-      if (has_two_sides) return run(hard_ring_kernel<Series, kPenalty, true, NoPaths>, NoPaths());
+      if (has_two_sides) return run(hard_ring_kernel<Series, kPenalty, true, P, NoPaths>, NoPaths());
       if constexpr (rows() == kRowsOfFewPairs) {
         return cudaErrorInvalidValue;
       } else {
-        if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, NoPaths>, NoPaths());
-        const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
-        const auto parts = scratch.parts(problem.batch * rows_of_pair * int64_t{sizeof(RowSteps)});
-        const RingPaths paths = {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, spans};
-        return run(hard_ring_kernel<Series, kPenalty, false, RingPaths>, paths);
+        if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
+        RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
+        paths.rows = problem.n, paths.columns = problem.m;
+        return run(hard_ring_kernel<Series, kPenalty, false, P, RingPaths>, paths);
       }
     }
   };
