@@ -197,8 +197,6 @@ struct DenseTile {
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) { reach = load_costs(problem, extent, place, of, costs); }
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
-  // For a t that is known at run time only.
-  __device__ __forceinline__ T cost_any(int k, int t) const { return pick(costs[k], t); }
 };
 
 // The cost of a difference, squared, and its slope but for factor_of().
@@ -248,11 +246,6 @@ struct UnivariateTile {
   // In float64, for costs whose rounding to float32 would move the alignment.
   __device__ __forceinline__ double exact_cost(int k, int t) const {
     return exact_difference(k, t) * exact_difference(k, t);
-  }
-  // For a t that is known at run time only.
-  __device__ __forceinline__ T cost_any(int k, int t) const {
-    const T difference = x[k] - pick(y, t);
-    return difference * difference;
   }
 
  protected:

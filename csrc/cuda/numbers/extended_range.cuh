@@ -75,9 +75,6 @@ struct ExtendedTop {
   __device__ __forceinline__ PackedEntry packed(int t) const {
     return {__float_as_uint(static_cast<float>(m[t])), __float_as_uint(static_cast<float>(s[t]))};
   }
-  // For the general sweep, which reads either.
-  __device__ __forceinline__ double m_at(int t) const { return wide ? packed(t).m() : convert_m<double>(m[t]); }
-  __device__ __forceinline__ T s_at(int t) const { return wide ? static_cast<T>(packed(t).s()) : s[t]; }
   // An entry for an edge, from the plain sweep or the general one.
   __device__ __forceinline__ static void write(T* group, int t, const Entry<T>& entry) {
     group[t] = entry.m;
@@ -208,29 +205,24 @@ __device__ __forceinline__ typename S::Scalar shift_of(double above) {
 }
 
 // (1) over a chunk. `visit(k, t, diag, up, left)` computes a cell; `column(t, bottom)` sees every step, with the entry of the
-// lane's last row before it. kGeneral: cells may lie outside the table.
-template <bool kGeneral, class S, class Where, typename M, class Visit, class Column>
+// lane's last row before it.
+template <class S, class Visit, class Column>
 __device__ __forceinline__ void sweep_extended(
-    const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, M shift, Lane<S, M>& state,
-    Visit&& visit, Column&& column) {
-  using Cell = typename Lane<S, M>::Cell;
-  constexpr M kFar = Unreachable<M>::value;
+    int lane, const ExtendedTop<S>& top, typename S::Scalar shift, Lane<S, typename S::Scalar>& state, Visit&& visit,
+    Column&& column) {
+  using T = typename S::Scalar;
+  using Cell = Entry<T>;
 #pragma unroll
   for (int t = 0; t < S::kSteps; ++t) {
     const Cell bottom = state.left[S::kRows - 1];
-    const M handed_m = __shfl_up_sync(kAllLanes, bottom.m, 1);
-    const auto handed_s = __shfl_up_sync(kAllLanes, bottom.s, 1);
-    const M top_m = kGeneral ? static_cast<M>(top.m_at(t)) : static_cast<M>(top.m[t]);
-    const auto top_s = kGeneral ? top.s_at(t) : top.s[t];
-    Cell up = {(lane == 0 ? top_m : handed_m) + shift, lane == 0 ? top_s : handed_s};
+    const T handed_m = __shfl_up_sync(kAllLanes, bottom.m, 1), handed_s = __shfl_up_sync(kAllLanes, bottom.s, 1);
+    Cell up = {(lane == 0 ? top.m[t] : handed_m) + shift, lane == 0 ? top.s[t] : handed_s};
     Cell diag = state.diag;
     state.diag = up;
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) {
       const Cell left = state.left[k];
-      up = visit(k, t, diag, up, left);
-      if (kGeneral && !place.holds(extent, k, t)) up = {kFar, 1};
-      state.left[k] = up;
+      state.left[k] = up = visit(k, t, diag, up, left);
       diag = left;
     }
     column(t, bottom);

@@ -225,24 +225,34 @@ struct Width {
   }
 };
 
-// Calls sweep(cost) for the general sweep of a chunk, `cost(k, t)` being a cell's cost: in float64, where the tile of any lane needs it. That
-// sweep has code of its own, so that others do not pay for it.
+// Calls sweep(cost) for the general sweep of a chunk, `cost(k, t)` being a cell's cost, of a step t that is known at run time only: computed in
+// float64, where the tile of any lane needs it.
 template <class S, class Own, class Tile, class Sweep>
 __device__ __forceinline__ void with_general_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
     const Own& recurrences, const Tile& tile, Sweep&& sweep) {
-  if constexpr (sizeof(typename S::Scalar) == 4 && !kIsOfMatrix<Tile>)
-    if (__builtin_expect(
-            problem.cost != Cost::kMatrix && __any_sync(kAllLanes, recurrences.need_exact_costs(tile.reach)), 0)) {
-      if constexpr (Tile::kUnivariate) {
-        return sweep([&](int k, int t) { return tile.exact_cost(k, t); });
-      } else {
-        double costs[S::kRows * S::kSteps];
+  double costs[S::kRows * S::kSteps];
+  bool are_exact = false;
+  if constexpr (sizeof(typename S::Scalar) == 4 && !kIsOfMatrix<Tile>) {
+    are_exact = problem.cost != Cost::kMatrix && __any_sync(kAllLanes, recurrences.need_exact_costs(tile.reach));
+    if (are_exact) {
+      if constexpr (Tile::kUnivariate)
+        for_each_cell<S>([&](int k, int t) { costs[k * S::kSteps + t] = tile.exact_cost(k, t); });
+      else
         exact_costs<S, !kHasFewDims<Tile>>(problem, pair, extent, place.row, place.column, costs);
-        return sweep([&](int k, int t) { return costs[k * S::kSteps + t]; });
-      }
     }
-  sweep([&](int k, int t) { return tile.cost(k, t); });
+  }
+  const auto cost = [&](int k, int t) { return costs[k * S::kSteps + t]; };
+  if constexpr (std::is_floating_point_v<decltype(tile.cost(0, 0))>) {
+    if (!are_exact) for_each_cell<S>([&](int k, int t) { costs[k * S::kSteps + t] = tile.cost(k, t); });
+    sweep(cost);
+  } else if (are_exact) {
+    sweep(cost);
+  } else {
+    decltype(tile.cost(0, 0)) split[S::kRows * S::kSteps];
+    for_each_cell<S>([&](int k, int t) { split[k * S::kSteps + t] = tile.cost(k, t); });
+    sweep([&](int k, int t) { return split[k * S::kSteps + t]; });
+  }
 }
 
 // The plain sweep, `sweep(state)`, over a chunk. False if that turns out not to be exact: then the state is as before, and wide.
@@ -260,26 +270,51 @@ __device__ __forceinline__ bool sweep_plain(Width<S>& width, ExtendedState<S>& s
   return false;
 }
 
-// The general sweep over a chunk. It may lower references first, so they are to be handed on behind it; `of_lane_above` is then
-// another one.
+// An entry of the row above a strip, whichever sweep has left it.
+template <class S>
+__device__ __forceinline__ Entry<typename S::Scalar, double> top_entry(const ExtendedTop<S>& top, int t) {
+  using T = typename S::Scalar;
+  const T m = pick(top.m, t), s = pick(top.s, t);
+  const PackedEntry packed = {__float_as_uint(static_cast<float>(m)), __float_as_uint(static_cast<float>(s))};
+  if (top.wide) return {packed.m(), static_cast<T>(packed.s())};
+  return {convert_m<double>(m), s};
+}
+
+// The general sweep over a chunk, for cells outside the table, too: in a loop, to be small, since few chunks need it. It may lower
+// references first, so they are to be handed on behind it; `of_lane_above` is then another one. `visit` and `column` are those of
+// sweep_extended().
 template <class S, class Where, class Visit, class Column>
 __device__ __forceinline__ void sweep_general(
-    const Recurrences<S>& recurrences, const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top,
-    typename S::Scalar& of_lane_above, ExtendedState<S>& state, Visit&& visit, Column&& column) {
+    const Extent& extent, const Where& place, int lane, const ExtendedTop<S>& top, typename S::Scalar& of_lane_above,
+    ExtendedState<S>& state, Visit&& visit, Column&& column) {
   double above = above_of(top, state, lane);
   if (__builtin_expect(__any_sync(kAllLanes, above < -kFarAbove<S>), 0)) {
     state.lower(lane, top);
     above = above_of(top, state, lane);
     of_lane_above = shift_of_lane_above(state);
   }
-  const auto cell = [&](int k, int t, auto diag, auto up, auto left) {
-    return visit(recurrences.general, k, t, diag, up, left);
-  };
-  const auto sweep = [&](auto& lane_state) {
-    sweep_extended<true>(extent, place, lane, top, above, lane_state, cell, column);
-    normalise(lane_state);
-  };
-  sweep(state.general());
+  auto& entries = state.general();
+  using Cell = Entry<typename S::Scalar, double>;
+  constexpr int kCellsAtOnce = 4;  // so that costs of the next ones are split meanwhile
+#pragma unroll(kCellsAtOnce / S::kRows)
+  for (int t = 0; t < S::kSteps; ++t) {
+    const Cell bottom = entries.left[S::kRows - 1];
+    Cell up = {__shfl_up_sync(kAllLanes, bottom.m, 1), __shfl_up_sync(kAllLanes, bottom.s, 1)};
+    if (lane == 0) up = top_entry(top, t);
+    up.m += above;
+    Cell diag = entries.diag;
+    entries.diag = up;
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) {
+      const Cell left = entries.left[k];
+      up = visit(k, t, diag, up, left);
+      if (!place.holds(extent, k, t)) up = {Unreachable<double>::value, 1};
+      entries.left[k] = up;
+      diag = left;
+    }
+    column(t, bottom);
+  }
+  normalise(entries);
 }
 
 }  // namespace softdtw

@@ -157,8 +157,8 @@ __device__ void extended_forward_strip(
                     [&](int, int, const auto& terms, T diag, T up, T left) { return sum_of(terms, diag, up, left); },
                     column);
               else
-                sweep_extended<false>(
-                    extent, place, lane, top, shift, entries,
+                sweep_extended(
+                    lane, top, shift, entries,
                     [&](int k, int t, auto diag, auto up, auto left) {
                       return recurrences.plain.cell(diag, up, left, costs(k, t));
                     },
@@ -166,15 +166,15 @@ __device__ void extended_forward_strip(
             });
     if (!is_done)
       with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
-        const auto visit = [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-          const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t)));
+        const auto visit = [&](int k, int t, auto diag, auto up, auto left) {
+          const auto cell = recurrences.charged(recurrences.general.cell(diag, up, left, cost(k, t)));
           if (ends && k == end_row && t == end_step) {
             last_m = cell.m;
             last_s = cell.s;
           }
           return cell;
         };
-        sweep_general(recurrences, extent, place, lane, top, of_lane_above, state, visit, column);
+        sweep_general(extent, place, lane, top, of_lane_above, state, visit, column);
       });
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends)
@@ -308,8 +308,8 @@ __device__ void extended_backward_strip(
       const bool is_done =
           plain && Options::template sweep<false>(
                        recurrences, tile, extent, place, width, state, [&](auto& entries, const auto& costs) {
-                         sweep_extended<false>(
-                             extent, place, lane, top, shift, entries,
+                         sweep_extended(
+                             lane, top, shift, entries,
                              [&](int k, int t, auto diag, auto up, auto left) {
                                return recurrences.plain.cell(diag, up, left, costs(k, t), shares(k, t));
                              },
@@ -318,9 +318,9 @@ __device__ void extended_backward_strip(
       if (!is_done)
         with_general_costs<S>(problem, extent, job.pair, place, recurrences, tile, [&](const auto& cost) {
           sweep_general(
-              recurrences, extent, place, lane, top, of_lane_above, state,
-              [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
-                return recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), shares(k, t)));
+              extent, place, lane, top, of_lane_above, state,
+              [&](int k, int t, auto diag, auto up, auto left) {
+                return recurrences.charged(recurrences.general.cell(diag, up, left, cost(k, t), shares(k, t)));
               },
               nothing);
         });

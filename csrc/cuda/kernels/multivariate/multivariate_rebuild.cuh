@@ -215,11 +215,11 @@ __device__ void rebuild_strip(
       const Place<S> place(strip, extent, first_chunk + part, lane);
       with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
         sweep_general(
-            recurrences, extent, place, lane, top, of_lane_above, state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            extent, place, lane, top, of_lane_above, state,
+            [&](int k, int t, auto diag, auto up, auto left) {
               Weights<float> weights;
-              const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), weights));
-              keep(part, k, t, weights, tile.costs[k][t]);
+              const auto cell = recurrences.charged(recurrences.general.cell(diag, up, left, cost(k, t), weights));
+              keep(part, k, t, weights, pick(tile.costs[k], t));
               return cell;
             },
             [](int, auto) {});

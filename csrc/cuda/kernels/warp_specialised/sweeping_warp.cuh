@@ -143,10 +143,10 @@ __device__ __forceinline__ void sweep_strip(
       T last_s = NAN;
       with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
         sweep_general(
-            recurrences, extent, place, lane, top, of_lane_above, state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            extent, place, lane, top, of_lane_above, state,
+            [&](int k, int t, auto diag, auto up, auto left) {
               around.enter(place, k, t, diag);
-              const auto cell = recurrences.charged(recurrence.cell(diag, up, left, cost(k, t)));
+              const auto cell = recurrences.charged(recurrences.general.cell(diag, up, left, cost(k, t)));
               if (ends && k == end_row && t == end_step) {
                 last_m = cell.m;
                 last_s = cell.s;

@@ -161,10 +161,10 @@ __device__ __forceinline__ void rebuild_stage(
     if (!plain)
       with_general_costs<S>(problem, extent, pair, place, recurrences, tile, [&](const auto& cost) {
         sweep_general(
-            recurrences, extent, place, lane, top, of_lane_above, state,
-            [&](const auto& recurrence, int k, int t, auto diag, auto up, auto left) {
+            extent, place, lane, top, of_lane_above, state,
+            [&](int k, int t, auto diag, auto up, auto left) {
               around.enter(place, k, t, diag);
-              return recurrences.charged(recurrence.cell(diag, up, left, cost(k, t), kept(k, t)));
+              return recurrences.charged(recurrences.general.cell(diag, up, left, cost(k, t), kept(k, t)));
             },
             column);
       });

@@ -147,8 +147,8 @@ __device__ void soft_backward_strip(
                              using R = typename Own::Plain;
                              auto cells = tile.template cells<R>(place, recurrences.plain.scale);
                              const InBandBits<S> inside(extent, place);
-                             sweep_extended<false>(
-                                 extent, place, lane, top, shift, entries,
+                             sweep_extended(
+                                 lane, top, shift, entries,
                                  [&](int k, int t, auto diag, auto up, auto left) {
                                    if (k == 0) cells.enter(t);
                                    const auto own =
@@ -164,7 +164,7 @@ __device__ void soft_backward_strip(
           if (k == 0) cells.enter(t);
           return SoftCell<R>::of(recurrences.general, diag, up, left, cells.steps(k, t), shares(k, t));
         };
-        sweep_steps_general(extent, place, lane, top, of_lane_above, state, visit, nothing);
+        sweep_general(extent, place, lane, top, of_lane_above, state, visit, nothing);
       }
     }
 

@@ -52,50 +52,6 @@ __device__ __forceinline__ Entry<T> in_band(const Entry<T>& cell, bool is_inside
   return {is_inside ? cell.m : Unreachable<T>::value, cell.s};
 }
 
-// An entry of the row above a strip, whichever sweep has left it.
-template <class S>
-__device__ __forceinline__ Entry<typename S::Scalar, double> top_entry(const ExtendedTop<S>& top, int t) {
-  using T = typename S::Scalar;
-  const T m = pick(top.m, t), s = pick(top.s, t);
-  const PackedEntry packed = {__float_as_uint(static_cast<float>(m)), __float_as_uint(static_cast<float>(s))};
-  if (top.wide) return {packed.m(), static_cast<T>(packed.s())};
-  return {convert_m<double>(m), s};
-}
-
-// As sweep_general() of extended_range_state.cuh, column by column in a loop, to be small: `visit(k, t, diag, up, left)` computes a cell.
-template <class S, class Visit, class Column>
-__device__ __forceinline__ void sweep_steps_general(
-    const Extent& extent, const Place<S>& place, int lane, const ExtendedTop<S>& top, typename S::Scalar& of_lane_above,
-    ExtendedState<S>& state, Visit&& visit, Column&& column) {
-  double above = above_of(top, state, lane);
-  if (__builtin_expect(__any_sync(kAllLanes, above < -kFarAbove<S>), 0)) {
-    state.lower(lane, top);
-    above = above_of(top, state, lane);
-    of_lane_above = shift_of_lane_above(state);
-  }
-  auto& entries = state.general();
-  using Cell = Entry<typename S::Scalar, double>;
-#pragma unroll 1
-  for (int t = 0; t < S::kSteps; ++t) {
-    const Cell bottom = entries.left[S::kRows - 1];
-    Cell up = {__shfl_up_sync(kAllLanes, bottom.m, 1), __shfl_up_sync(kAllLanes, bottom.s, 1)};
-    if (lane == 0) up = top_entry(top, t);
-    up.m += above;
-    Cell diag = entries.diag;
-    entries.diag = up;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      const Cell left = entries.left[k];
-      up = visit(k, t, diag, up, left);
-      if (!place.holds(extent, k, t)) up = {Unreachable<double>::value, 1};
-      entries.left[k] = up;
-      diag = left;
-    }
-    column(t, bottom);
-  }
-  normalise(entries);
-}
-
 // What forward saves: snapshots and edges as of soft-DTW, and row 0 of a summed border.
 template <class S>
 struct SoftSaved {

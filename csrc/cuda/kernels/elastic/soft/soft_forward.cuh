@@ -72,8 +72,8 @@ __device__ void soft_forward_strip(
         using R = typename Own::Plain;
         auto cells = tile.template cells<R>(place, recurrences.plain.scale);
         const InBandBits<S> inside(extent, place);
-        sweep_extended<false>(
-            extent, place, lane, top, shift, entries,
+        sweep_extended(
+            lane, top, shift, entries,
             [&](int k, int t, auto diag, auto up, auto left) {
               if (k == 0) cells.enter(t);
               const auto cell = SoftCell<R>::of(diag, up, left, cells.steps(k, t));
@@ -95,7 +95,7 @@ __device__ void soft_forward_strip(
         }
         return cell;
       };
-      sweep_steps_general(extent, place, lane, top, of_lane_above, state, visit, column);
+      sweep_general(extent, place, lane, top, of_lane_above, state, visit, column);
     }
     if (writes) own_edge.references[own_group] = state.reference;
     if (ends) store_value(problem, job.pair, state.reference, last_m, last_s, value);
