@@ -109,6 +109,13 @@ inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_
   return {call.dim <= 4 ? HardSpecialization::kFourDims : HardSpecialization::kEightDims, rows, {}};
 }
 
+// Paths: whether each strip of a pair's has a warp of its own, which maps tell where to start (kernels/hard/paths). `columns`: of a strip.
+// To make the maps takes the time of so many pairs' walks, one warp each, row by row.
+inline bool has_strip_maps(int64_t batch, int64_t strips, int64_t columns) {
+  constexpr int64_t kFewestStrips = 4, kMostColumns = int64_t{1} << 16;  // of all pairs
+  return strips >= kFewestStrips && batch * columns <= kMostColumns;
+}
+
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
 inline bool has_block_of_pair(const Call& call, const Device& device) {
   constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384;

@@ -7,7 +7,7 @@
 // A cell is two minima and an addition. Minima are those that pass NaN on: every cell is a predecessor of the last one, so a NaN
 // cost spoils its pair.
 //
-// Where a path is wanted, the steps of all cells are kept (hard_steps.cuh).
+// Where a path is wanted, the steps of all cells are kept (paths/hard_steps.cuh).
 #pragma once
 
 #include <cfloat>
@@ -17,7 +17,7 @@
 #include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/pipeline.cuh"
 #include "cuda/strips/tickets.cuh"
-#include "hard_steps.cuh"
+#include "paths/path_walk.cuh"
 
 namespace softdtw {
 
@@ -67,27 +67,34 @@ struct HardMemory {
   HardRows<S> rows;
   int* ends;
   StepTable<S> table;
+  StripMaps<S> maps;
 
   HardMemory(const Problem<typename S::Scalar>& problem, int64_t tickets_of_pair, bool with_path, Scratch& scratch) {
     const Sizes<S> sizes(problem);
+    const bool has_maps = with_path && StripMaps<S>::pay(problem.batch, sizes);
     const auto parts = scratch.parts(
         tickets_of_pair > 0 ? Tickets::bytes(problem.batch, tickets_of_pair) : 0,
         tickets_of_pair > 0 ? HardRows<S>::bytes(problem.batch, sizes) : 0, with_path ? problem.batch * sizeof(int) : 0,
-        with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0);
+        with_path ? StepTable<S>::bytes(problem.batch, sizes) : 0,
+        has_maps ? StripMaps<S>::bytes(problem.batch, sizes) : 0);
     tickets = parts[0];
     rows = {reinterpret_cast<HardEdge<S>*>(parts[1]), sizes.groups};
     ends = reinterpret_cast<int*>(parts[2]);
     table = {reinterpret_cast<unsigned*>(parts[3]), sizes.strips, sizes.chunks};
+    if (has_maps) maps = StripMaps<S>(parts[4], sizes);
   }
+  int64_t blocks_of_paths(int64_t batch) const { return maps.exist() ? batch * maps.strips : batch; }
 };
 
 template <class S>
 cudaError_t launch_hard_path(
     const Problem<typename S::Scalar>& problem, const typename S::Scalar* value, const HardMemory<S>& memory, Span* spans,
     cudaStream_t stream, int width_of_others = 0) {
+  const cudaError_t error = launch_strip_maps(problem, memory.table, memory.maps, width_of_others, stream);
+  if (error != cudaSuccess) return error;
   return launch_kernel(
-      hard_path_kernel<S>, problem.batch, kWarp, 0, stream, problem, value, memory.table, memory.ends, spans,
-      width_of_others);
+      hard_path_kernel<S>, memory.blocks_of_paths(problem.batch), kWarp, 0, stream, problem, value, memory.table,
+      memory.maps, memory.ends, spans, width_of_others);
 }
 
 template <class S>

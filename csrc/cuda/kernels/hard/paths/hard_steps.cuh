@@ -1,0 +1,54 @@
+// The steps that a sweep of hard DTW notes.
+//
+// Each lane keeps the step of every cell of its tile, two bits each, in up to four words per chunk: N M / 4 bytes, and one coalesced
+// store per warp and chunk. Of a row of a tile the columns that a path meets are found at once, from the bits of that row.
+#pragma once
+
+#include "core/hard_path.h"
+#include "cuda/strips/strip.cuh"
+
+namespace softdtw {
+
+// The steps of a lane's tile of a chunk, row after row.
+template <class S>
+struct alignas(sizeof(unsigned) * (S::kRows * S::kSteps / 16)) StepWords {
+  static constexpr int kBits = 2, kRowBits = S::kSteps * kBits, kWords = S::kRows * kRowBits / 32;
+  unsigned words[kWords] = {};
+
+  // Those of row k in `of_tile`, the first one lowest; above them there may be others.
+  __device__ __forceinline__ static unsigned row(const unsigned* of_tile, int k) {
+    return of_tile[k * kRowBits / 32] >> k * kRowBits % 32;
+  }
+  // The lower bit of each step of a row up to step t that is not to the left.
+  __device__ __forceinline__ static unsigned stops(unsigned row, int t) {
+    return ~(row >> 1) & (0x55555555u >> (30 - 2 * t));
+  }
+  __device__ __forceinline__ void add(int k, int t, unsigned step) {
+    const int bit = k * kRowBits + t * kBits;
+    words[bit / 32] |= step << bit % 32;
+  }
+};
+
+// Steps of all pairs: [pair][strip][chunk][lane][word].
+template <class S>
+struct StepTable {
+  using Words = StepWords<S>;
+  unsigned* words = nullptr;
+  int64_t strips = 0, chunks = 0;
+
+  static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
+    return batch * sizes.strips * sizes.chunks * kWarp * Words::kWords * sizeof(unsigned);
+  }
+  __device__ __forceinline__ unsigned* of(int64_t pair, int strip, int chunk, int lane) const {
+    return words + (((pair * strips + strip) * chunks + chunk) * kWarp + lane) * Words::kWords;
+  }
+  __device__ __forceinline__ void store(int64_t pair, int strip, int chunk, int lane, const Words& steps) const {
+    *reinterpret_cast<Words*>(of(pair, strip, chunk, lane)) = steps;
+  }
+  __device__ __forceinline__ Words load(int64_t pair, int strip, int chunk, int lane) const {
+    return chunk < 0 ? Words() : *reinterpret_cast<const Words*>(of(pair, strip, chunk, lane));
+  }
+};
+static_assert(kDiagonal == 0 && kUp == 1 && kLeft == 2, "their bits, as paths are walked by");
+
+}  // namespace softdtw
