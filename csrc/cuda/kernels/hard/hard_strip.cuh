@@ -16,6 +16,7 @@
 #include "cuda/costs/tile.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/hardware/pipeline.cuh"
+#include "cuda/select/hard.h"
 #include "cuda/strips/tickets.cuh"
 #include "paths/path_walk.cuh"
 
@@ -71,7 +72,7 @@ struct HardMemory {
 
   HardMemory(const Problem<typename S::Scalar>& problem, int64_t tickets_of_pair, bool with_path, Scratch& scratch) {
     const Sizes<S> sizes(problem);
-    const bool has_maps = with_path && StripMaps<S>::pay(problem.batch, sizes);
+    const bool has_maps = with_path && has_strip_maps(problem.batch, sizes.strips, StripMaps<S>::columns_of(sizes));
     const auto parts = scratch.parts(
         tickets_of_pair > 0 ? Tickets::bytes(problem.batch, tickets_of_pair) : 0,
         tickets_of_pair > 0 ? HardRows<S>::bytes(problem.batch, sizes) : 0, with_path ? problem.batch * sizeof(int) : 0,

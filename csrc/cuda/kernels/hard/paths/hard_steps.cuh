@@ -4,7 +4,6 @@
 // store per warp and chunk. Of a row of a tile the columns that a path meets are found at once, from the bits of that row.
 #pragma once
 
-#include "core/hard_path.h"
 #include "cuda/strips/strip.cuh"
 
 namespace softdtw {
@@ -49,6 +48,5 @@ struct StepTable {
     return chunk < 0 ? Words() : *reinterpret_cast<const Words*>(of(pair, strip, chunk, lane));
   }
 };
-static_assert(kDiagonal == 0 && kUp == 1 && kLeft == 2, "their bits, as paths are walked by");
 
 }  // namespace softdtw

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/hard_path.h"
-#include "cuda/hardware/launch.cuh"
 #include "strip_maps.cuh"
 
 namespace softdtw {
@@ -89,6 +88,8 @@ class PathWalk {
     }
   }
 };
+
+static_assert(kDiagonal == 0 && kUp == 1 && kLeft == 2, "their bits, as paths are walked by");
 
 // A block's part of the paths: a pair's whole path, or with maps what a strip has of it.
 template <class S>

@@ -5,7 +5,7 @@
 // look-up for every strip below.
 #pragma once
 
-#include "cuda/select/hard.h"
+#include "cuda/hardware/launch.cuh"
 #include "hard_steps.cuh"
 
 namespace softdtw {
@@ -25,7 +25,6 @@ struct StripMaps {
   StripMaps(char* memory, const Sizes<S>& sizes)
       : columns(reinterpret_cast<int*>(memory)), strips(sizes.strips), stride(columns_of(sizes)) {}
   static int64_t columns_of(const Sizes<S>& sizes) { return sizes.chunks * S::kSteps; }
-  static bool pay(int64_t batch, const Sizes<S>& sizes) { return has_strip_maps(batch, sizes.strips, columns_of(sizes)); }
   static int64_t bytes(int64_t batch, const Sizes<S>& sizes) {
     return batch * sizes.strips * columns_of(sizes) * int64_t{sizeof(int)};
   }

@@ -16,9 +16,9 @@
 #include <cfloat>
 
 #include "cuda/costs/tile.cuh"
+#include "cuda/kernels/hard/paths/ring_steps.cuh"
 #include "cuda/select/hard.h"
 #include "ring_series.cuh"
-#include "ring_steps.cuh"
 
 namespace softdtw {
 
@@ -45,7 +45,7 @@ struct HasRingStepCosts {};
 template <class Series>
 constexpr bool kHasRingStepCosts = std::is_base_of_v<HasRingStepCosts, Series>;
 
-// A lane's entries between two columns. Series: of ring_series.cuh. Steps: what it notes of its cells (ring_steps.cuh).
+// A lane's entries between two columns. Series: of ring_series.cuh. Steps: what it notes of its cells (paths/ring_steps.cuh).
 template <class Series, bool kPenalty, class Steps>
 struct HardRingCells {
   static constexpr int kRows = Series::kRows;

@@ -1,7 +1,7 @@
 // The kernel of rings in hard DTW (hard_ring.cuh), whatever the series: values, and paths as spans.
 //
 // A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out. Where
-// paths are wanted, the lanes of a ring walk back over its steps (ring_steps.cuh) once they have swept, all by the same way.
+// paths are wanted, the lanes of a ring walk back over its steps (paths/ring_steps.cuh) once they have swept, all by the same way.
 #pragma once
 
 #include "cuda/hardware/launch.cuh"

@@ -1,4 +1,4 @@
-// The steps that a ring notes, and the walk back over them. A ring that notes none, for values alone, has NoSteps.
+// The steps that a ring (kernels/hard/rings) notes, and the walk back over them. A ring that notes none, for values alone, has NoSteps.
 //
 // A lane keeps two bits of every cell: whether its best step is another one than the diagonal one; and whether it comes from the left
 // rather than from above, which counts only then. Both are signs of a difference, which one shift brings into a word of the row's, the
