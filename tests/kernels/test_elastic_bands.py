@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from cases import GPU, VALUE_TOLERANCE
+from cases import GPU, VALUE_TOLERANCE, normal
 from test_elastic_kernels import EDIT, MEASURES, MSM, TWED, assert_as_expected, cost_of_path, expected_of, made, run
+
+from torchsoftdtw import edr, lcss
 
 pytestmark = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=True)
 
@@ -38,6 +40,15 @@ def check(problem, values, spans, radii):
 )
 def test_values_and_paths_are_those_of_the_oracle(measure, n, m, radius):
     assert_as_expected(made(measure, n, m, batch=2, dtype=F32, bandwidth=radius), "auto", dtype=F32)
+
+
+def test_both_ends_of_the_range_of_measures_between_0_and_1_are_exact():
+    for length in (5, 41, 47, 49, 55, 61, 107):
+        x = normal(2, length, 1, dtype=F32).to(GPU)
+        for options in ({}, {"bandwidth": 4}):
+            assert (lcss(x, x, **options) == 0).all()
+            assert (lcss(x, x + 100, **options) == 1).all()
+            assert (edr(x, x + 100, epsilon=0.1, **options) == 1).all()
 
 
 @pytest.mark.parametrize("measure", UNIVARIATE, ids=str)

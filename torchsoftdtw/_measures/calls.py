@@ -80,8 +80,8 @@ def edr(pairs, epsilon, normalize):
     numbers = _largest_deviation(pairs) if epsilon is None else of.numbers("epsilon", epsilon, pairs)
     inputs = pairs.inputs("edr", norm_of(2, pairs.x.shape[2]), numbers=_fixed(numbers), sum_border=True)
     n, m = pairs.lengths()
-    longest = _each(torch.maximum, max, n, m) if normalize else 1
-    return Call(inputs, lambda value: value / longest)
+    longest = _each(torch.maximum, max, n, m)
+    return Call(inputs, (lambda value: _divided(value, longest)) if normalize else _as_it_is)
 
 
 def _largest_deviation(pairs):
@@ -102,7 +102,12 @@ def lcss(pairs, epsilon):
     inputs = pairs.inputs("lcss", norm_of(2, pairs.x.shape[2]), numbers=_fixed(numbers), sum_border=True)
     n, m = pairs.lengths()
     shortest = _each(torch.minimum, min, n, m)
-    return Call(inputs, lambda value: 1 - ((n + m) - value) / 2 / shortest)
+    return Call(inputs, lambda value: 1 - _divided(((n + m) - value) / 2, shortest))
+
+
+def _divided(value, count):
+    """value / count, rounded once: by a Python number PyTorch divides on CUDA as by its rounded reciprocal."""
+    return value / (count if isinstance(count, torch.Tensor) else value.new_full((), count))
 
 
 def _fixed(numbers):
