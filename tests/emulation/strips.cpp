@@ -224,7 +224,7 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
     if (side == 1 && !kTwoSides) continue;
     in_a_warp([&] {
       const bool has_pair = static_cast<int>(threadIdx.x) < lanes;
-      HardRingSide<Series, true, kTwoSides, Steps> ring(problem, layout, 0, has_pair, side == 1);
+      HardRingSide<Series, true, kTwoSides, Problem<float>, Steps> ring(problem, layout, 0, has_pair, side == 1);
       if (!__any_sync(kAllLanes, ring.band.fits)) return;
       float* const own = reinterpret_cast<float*>(series[side].data()) + threadIdx.x / lanes * layout.floats_of_series;
       ring.read_series(layout, own);
