@@ -232,8 +232,9 @@ __device__ __forceinline__ void with_general_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, int64_t pair, const Place<S>& place,
     const Own& recurrences, const Tile& tile, Sweep&& sweep) {
   double costs[S::kRows * S::kSteps];
+  constexpr bool kMayBeExact = sizeof(typename S::Scalar) == 4 && !kIsOfMatrix<Tile>;
   bool are_exact = false;
-  if constexpr (sizeof(typename S::Scalar) == 4 && !kIsOfMatrix<Tile>) {
+  if constexpr (kMayBeExact) {
     are_exact = problem.cost != Cost::kMatrix && __any_sync(kAllLanes, recurrences.need_exact_costs(tile.reach));
     if (are_exact) {
       if constexpr (Tile::kUnivariate)
@@ -246,9 +247,9 @@ __device__ __forceinline__ void with_general_costs(
   if constexpr (std::is_floating_point_v<decltype(tile.cost(0, 0))>) {
     if (!are_exact) for_each_cell<S>([&](int k, int t) { costs[k * S::kSteps + t] = tile.cost(k, t); });
     sweep(cost);
-  } else if (are_exact) {
-    sweep(cost);
   } else {
+    if constexpr (kMayBeExact)
+      if (are_exact) return sweep(cost);
     decltype(tile.cost(0, 0)) split[S::kRows * S::kSteps];
     for_each_cell<S>([&](int k, int t) { split[k * S::kSteps + t] = tile.cost(k, t); });
     sweep([&](int k, int t) { return split[k * S::kSteps + t]; });
