@@ -39,8 +39,10 @@ __device__ __forceinline__ bool are_likely(const Pair& pair) {
     bool is_likely = !pair.fits || pair.deepest <= Pair::Numbers::Shallow::kDeepest || length < PairForesight::kShortest ||
                      as_noise <= PairForesight::kMost;
     const bool has_table = !is_likely && !pair.is_noise;
-    if (__any_sync(kAllLanes, has_table))
-      is_likely = is_likely || (foreseen_use<Pair, Options>(pair, has_table) <= PairForesight::kMost && has_table);
+    if (__any_sync(kAllLanes, has_table)) {
+      const float used = foreseen_use<Pair, Options>(pair, has_table);  // all lanes meet in it
+      is_likely |= has_table && used <= PairForesight::kMost;
+    }
     return __all_sync(kAllLanes, is_likely);
   }
   return true;
