@@ -77,11 +77,6 @@ cudaError_t launch_kernel(
 // May start while the kernel before it in the stream, which is of this package, is still at work, once all blocks of that have said
 // ptx::let_next_kernel_start(). One of its blocks at least has to say ptx::wait_for_kernel_before(), so that what comes after it in
 // the stream comes after both. Where GPUs cannot do so, it starts later.
-template <class Kernel, class... Arguments>
-cudaError_t launch_overlapping_kernel(
-    Kernel kernel, const Blocks& blocks, dim3 threads, int64_t bytes, cudaStream_t stream, const Arguments&... arguments) {
-  const Start at = current_device().capability >= 90 ? Start::kOverlapping : Start::kAfterKernelBefore;
-  return launch_kernel_at(at, kernel, blocks, threads, bytes, stream, arguments...);
-}
+inline Start overlapping() { return current_device().capability >= 90 ? Start::kOverlapping : Start::kAfterKernelBefore; }
 
 }  // namespace softdtw

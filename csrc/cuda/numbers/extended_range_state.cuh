@@ -243,7 +243,8 @@ __device__ __forceinline__ void with_general_costs(
         exact_costs<S, !kHasFewDims<Tile>>(problem, pair, extent, place.row, place.column, costs);
     }
   }
-  const auto cost = [&](int k, int t) { return costs[k * S::kSteps + t]; };
+  const double* const known = costs;
+  const auto cost = [known](int k, int t) { return known[k * S::kSteps + t]; };
   if constexpr (std::is_floating_point_v<decltype(tile.cost(0, 0))>) {
     if (!are_exact) for_each_cell<S>([&](int k, int t) { costs[k * S::kSteps + t] = tile.cost(k, t); });
     sweep(cost);

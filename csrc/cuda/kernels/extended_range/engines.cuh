@@ -1,5 +1,5 @@
 // The extended range's strips as kernels launch them. Where another engine tries every pair first, this one computes those that were
-// given up, in a second launch whose blocks look at the pair's status first.
+// given up, in a launch of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -101,6 +101,10 @@ struct SavedLayout {
   int64_t rows() const {
     if (!has_statuses || problem.cost == Cost::kMatrix) return problem.batch;
     return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
+  }
+  // Which they are, by the statuses.
+  PairsLeft left(PairStatus* statuses) const {
+    return has_lists ? PairLists(statuses, problem.batch).given_up() : PairsLeft{statuses};
   }
   // Of a block. The few pairs that foresight or the range of ready-made costs leaves shorten their time by several; others cost
   // little by two.

@@ -88,11 +88,13 @@ __global__ void __launch_bounds__(Foresight::kWarps* kWarp)
   const float used = is_noise ? Foresight::kTiltUsedByNoise * tilt + Foresight::kCostOfNoise * off_mean / samples * length
                               : Foresight::kTiltUsed * tilt + kStride * last;
   const bool is_likely = is_valid && used <= Foresight::kMost;
-  const PairLists lists(statuses, problem.batch);
-  if (is_likely)
-    lists.append_linear(pair, penalty.fits(cost.cost(widest), ShallowWeight::kDeepest));
-  else
-    lists.append(PairStatus::kGivenUp, pair);
+  const bool is_shallow = penalty.fits(cost.cost(widest), ShallowWeight::kDeepest);
+  PairLists(statuses, problem.batch)
+      .append(
+          !is_likely   ? Waiting::kForeseen
+          : is_shallow ? Waiting::kShallow
+                       : Waiting::kDeep,
+          pair);
 }
 
 }  // namespace softdtw

@@ -8,41 +8,74 @@
 
 namespace softdtw {
 
-// By status, behind the statuses themselves: those that the linear domain gave up, or was not to try, wait for integer log2. And
-// those that the linear domain is to try, one list from both ends. The order in a list is that of chance; no result depends on it.
+// The pairs that others leave to a kernel: those given up by their statuses, or of a list. All of them where there is neither.
+struct PairsLeft {
+  const PairStatus* statuses = nullptr;
+  const int *count = nullptr, *list = nullptr;
+
+  // By statuses.
+  __device__ __forceinline__ bool has(int64_t pair) const {
+    return statuses == nullptr || statuses[pair] == PairStatus::kGivenUp;
+  }
+  // Calls go(pair) for those of a block, which come one after another.
+  template <class Go>
+  __device__ __forceinline__ void for_each_of_block(int64_t batch, Go&& go) const {
+    const int64_t end = list == nullptr ? batch : *count;
+    for (int64_t i = blockIdx.x; i < end; i += gridDim.x) {
+      const int64_t pair = list == nullptr ? i : list[i];
+      if (has(pair)) go(pair);
+    }
+  }
+};
+
+// Pairs that wait for a number format: those that foresight sends to the linear domain, in the order of their depth (ShallowWeight), and
+// to integer log2, and those that the linear domain leaves to this.
+enum class Waiting : int { kDeep, kShallow, kForeseen, kLeft };
+
+// By status, behind the statuses themselves; those given up are the extended range's. And those that wait, two lists filled from both ends.
+// The order in a list is that of chance; no result depends on it.
 class PairLists {
-  static constexpr int kLinear = kPairStatuses, kShallow = kLinear + 1;  // kShallow: at the far end
+  static constexpr int kWaiting = 4;
   int *counts, *pairs;
   int64_t batch;
 
+  __host__ __device__ int* counter(PairStatus status) const { return counts + static_cast<int>(status); }
+  __device__ int* counter(Waiting queue) const { return counts + kPairStatuses + static_cast<int>(queue); }
+  __host__ __device__ int* list(PairStatus status) const { return pairs + static_cast<int>(status) * batch; }
+  __device__ int* place_in(PairStatus status, int64_t place) const { return list(status) + place; }
+  __device__ int* place_in(Waiting queue, int64_t place) const {
+    const int number = static_cast<int>(queue);
+    return pairs + (kPairStatuses + number / 2) * batch + (number % 2 == 0 ? place : batch - 1 - place);
+  }
+
  public:
-  static constexpr int64_t kCountBytes = 8 * sizeof(int);
+  static constexpr int64_t kCountBytes = (kPairStatuses + kWaiting) * sizeof(int);
 
   __host__ __device__ PairLists(PairStatus* statuses, int64_t batch_)
-      : counts(reinterpret_cast<int*>(statuses + batch_)), pairs(counts + kCountBytes / sizeof(int)), batch(batch_) {}
+      : counts(reinterpret_cast<int*>(statuses + batch_)), pairs(counts + kPairStatuses + kWaiting), batch(batch_) {}
   static constexpr int64_t bytes(int64_t batch) {
-    return kCountBytes + (kPairStatuses + 1) * batch * static_cast<int64_t>(sizeof(int));
+    return kCountBytes + (kPairStatuses + kWaiting / 2) * batch * static_cast<int64_t>(sizeof(int));
   }
   int* counters() const { return counts; }
+  PairsLeft given_up() const { return {nullptr, counter(PairStatus::kGivenUp), list(PairStatus::kGivenUp)}; }
 
-  __device__ int count(PairStatus status) const { return counts[static_cast<int>(status)]; }
+  // Of a PairStatus or a Waiting. Past the nearest cache, since kernels that overlap read what one of them writes.
+  template <class Kind>
+  __device__ int count(Kind kind) const {
+    return __ldcg(counter(kind));
+  }
+  template <class Kind>
+  __device__ void append(Kind kind, int64_t pair) const {
+    *place_in(kind, atomicAdd(counter(kind), 1)) = static_cast<int>(pair);
+  }
   // -1 behind the list's end.
-  __device__ int64_t pair(PairStatus status, int64_t place) const {
-    return place < count(status) ? pairs[static_cast<int>(status) * batch + place] : -1;
+  template <class Kind>
+  __device__ int64_t pair(Kind kind, int64_t place) const {
+    return place < count(kind) ? __ldcg(place_in(kind, place)) : -1;
   }
-  __device__ void append(PairStatus status, int64_t pair) const {
-    const int place = atomicAdd(counts + static_cast<int>(status), 1);
-    pairs[static_cast<int>(status) * batch + place] = static_cast<int>(pair);
-  }
-  // In the order of their depth (ShallowWeight).
   __device__ int64_t linear_pair(int64_t place) const {
-    const int deep = counts[kLinear];
-    if (place < deep) return pairs[kLinear * batch + place];
-    return place - deep < counts[kShallow] ? pairs[(kLinear + 1) * batch - 1 - (place - deep)] : -1;
-  }
-  __device__ void append_linear(int64_t pair, bool is_shallow) const {
-    const int place = atomicAdd(counts + (is_shallow ? kShallow : kLinear), 1);
-    pairs[is_shallow ? (kLinear + 1) * batch - 1 - place : kLinear * batch + place] = static_cast<int>(pair);
+    const int deep = count(Waiting::kDeep);
+    return place < deep ? __ldcg(place_in(Waiting::kDeep, place)) : pair(Waiting::kShallow, place - deep);
   }
 };
 

@@ -101,8 +101,7 @@ __device__ __forceinline__ bool log2_sweep_back(
 // As short_pair_backward.cuh asks for it.
 template <int kRows, class Options = PlainOptions>
 struct Log2Backward {
-  static constexpr int kWarps = 0;  // registers as many as they take
-  static constexpr bool kOverlaps = true;
+  static constexpr int kMostWarps = 7;
   static constexpr PairStatus kStatus = PairStatus::kIntegerLog2, kInWindow = PairStatus::kIntegerLog2InWindow;
   using Table = Log2Table<kRows>;
   using Pair = ShortPair<float, kRows, false, Options>;

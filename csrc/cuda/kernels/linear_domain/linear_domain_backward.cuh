@@ -153,8 +153,7 @@ __device__ __forceinline__ bool linear_sweep_back(
 // As short_pair_backward.cuh asks for it.
 template <typename T, int kRows, class Options = PlainOptions>
 struct LinearBackward {
-  static constexpr int kWarps = 8;  // of a multiprocessor that registers are given out for
-  static constexpr bool kOverlaps = false;
+  static constexpr int kMostWarps = 8;
   static constexpr PairStatus kStatus = PairStatus::kLinearDomain, kInWindow = PairStatus::kLinearDomainInWindow;
   using Numbers = LinearNumbers<T>;
   using Table = LinearTable<T, kRows>;

@@ -18,6 +18,14 @@ constexpr int kForwardWarps = sizeof(T) == 4 ? 16 : 8;
 
 extern __shared__ int4 short_pair_memory[];
 
+// Of backward: a chunk, and the windows of y.
+template <class Engine, bool kInWindows, typename T>
+__host__ __device__ int64_t bytes_of_warp(const ShortPairLayout& layout) {
+  const int windows = kInWindows ? Engine::Window::kPairs : kWarp / layout.lanes;
+  const int64_t bytes = sizeof(typename Engine::Table) + windows * layout.window() * sizeof(T);
+  return (bytes + 15) / 16 * 16;
+}
+
 // Which pairs forward has, and which number formats try them. Where there are lists, pairs of a kind run side by side: the code of two
 // formats does not fit the nearest instruction cache.
 enum class Which : int {
@@ -34,9 +42,16 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
   const PairLists lists(statuses, problem.batch);
   const int64_t place = int64_t{blockIdx.x} * (kWarp / layout.lanes) + threadIdx.x / layout.lanes;
   int64_t own = place < problem.batch ? place : -1;
-  if (which != Which::kAll) {
-    ptx::wait_for_kernel_before();  // by which the lists are
-    own = which == Which::kThoseForLinearDomain ? lists.linear_pair(place) : lists.pair(PairStatus::kGivenUp, place);
+  if (which == Which::kThoseForLinearDomain) {
+    ptx::wait_for_kernel_before();  // foresight, which makes the lists
+    own = lists.linear_pair(place);
+  } else if (which == Which::kThoseForIntegerLog2) {
+    // Those foreseen need not wait. The kernel before has begun when all of its blocks knew of the lists.
+    own = lists.pair(Waiting::kForeseen, place);
+    if (own < 0) {
+      ptx::wait_for_kernel_before();
+      own = lists.pair(Waiting::kLeft, place - lists.count(Waiting::kForeseen));
+    }
   }
   ptx::let_next_kernel_start();
   PairStatus status = PairStatus::kGivenUp;
@@ -58,39 +73,52 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
     }
     if (wanted >= 0) status = then;
   }
-  if (threadIdx.x % layout.lanes != 0 || own < 0) return;
-  statuses[own] = status;
-  if (layout.has_lists && (which == Which::kThoseForLinearDomain || status != PairStatus::kGivenUp))
-    lists.append(status, own);
+  if (threadIdx.x % layout.lanes == 0 && own >= 0) {
+    statuses[own] = status;
+    if (which == Which::kThoseForLinearDomain && status == PairStatus::kGivenUp)
+      lists.append(Waiting::kLeft, own);
+    else if (layout.has_lists)
+      lists.append(status, own);
+  }
+  if (which == Which::kThoseForIntegerLog2 && blockIdx.x == 0) ptx::wait_for_kernel_before();
 }
 
+// Which pairs of its number format a launch of backward has. Where few of integer log2's are in lists, they come first, a block to a
+// multiprocessor: the other one's then go on beside them. Many come last, so that what their last ones leave idle is small.
+enum class Turn : int { kOnly, kFewFirst, kManyLast };
+
+// It overlaps with the kernel before, which is backward's, too.
 template <class Engine, bool kInWindows, typename T>
-__global__ void __launch_bounds__(kWarp, Engine::kWarps) backward_kernel(
+__global__ void __launch_bounds__(kWarp* Engine::kMostWarps) backward_kernel(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient,
-    const __grid_constant__ ShortPairLayout layout, const char* saved, int64_t stride, PairStatus* statuses) {
+    const __grid_constant__ ShortPairLayout layout, Turn turn, int few, const char* saved, int64_t stride,
+    PairStatus* statuses) {
   using Pair = typename Engine::Pair;
-  char* const memory = reinterpret_cast<char*>(short_pair_memory);
+  char* const memory =
+      reinterpret_cast<char*>(short_pair_memory) + threadIdx.y * bytes_of_warp<Engine, kInWindows, T>(layout);
   const PairLists lists(statuses, problem.batch);
-  const int64_t block = blockIdx.x;
+  const int64_t warp = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   ptx::let_next_kernel_start();
-  const auto end = [&] {
-    if (Engine::kOverlaps && block == 0) ptx::wait_for_kernel_before();
-  };
-  // Pairs without a window take longer: they come first.
-  const int64_t place = block * (kWarp / layout.lanes) + threadIdx.x / layout.lanes;
-  if constexpr (kInWindows) {
-    using Window = typename Engine::Window;
-    const int64_t first = lists.count(Engine::kStatus);
-    if (block >= first) {
-      const int64_t own = lists.pair(Engine::kInWindow, (block - first) * Window::kPairs + threadIdx.x / Window::kLanes);
-      short_pair_window_backward<Engine>(problem, gradient, layout, own, memory, saved, stride);
-      return end();
+  const int count = layout.has_lists ? lists.count(Engine::kStatus) : 0;
+  int windows = 0;
+  if constexpr (kInWindows) windows = ceil_div(lists.count(Engine::kInWindow), Engine::Window::kPairs);
+  const bool are_few = (count + windows) <= few;
+  if (turn == Turn::kOnly || are_few == (turn == Turn::kFewFirst)) {
+    // Pairs without a window take longer: they come first.
+    if (kInWindows && warp >= count) {
+      if constexpr (kInWindows) {
+        using Window = typename Engine::Window;
+        const int64_t own = lists.pair(Engine::kInWindow, (warp - count) * Window::kPairs + threadIdx.x / Window::kLanes);
+        short_pair_window_backward<Engine>(problem, gradient, layout, own, memory, saved, stride);
+      }
+    } else {
+      const int64_t place = warp * (kWarp / layout.lanes) + threadIdx.x / layout.lanes;
+      const bool is_own = !layout.has_lists && place < problem.batch && statuses[place] == Engine::kStatus;
+      const int64_t own = layout.has_lists ? lists.pair(Engine::kStatus, place) : is_own ? place : -1;
+      short_pair_backward<Engine, Pair>(problem, gradient, layout, own, memory, saved, stride);
     }
   }
-  const bool is_own = !layout.has_lists && place < problem.batch && statuses[place] == Engine::kStatus;
-  const int64_t own = layout.has_lists ? lists.pair(Engine::kStatus, place) : is_own ? place : -1;
-  short_pair_backward<Engine, Pair>(problem, gradient, layout, own, memory, saved, stride);
-  end();
+  if (blockIdx.x == 0) ptx::wait_for_kernel_before();
 }
 
 // Calls f with the rows of a lane, as the type of a number.
@@ -102,17 +130,6 @@ cudaError_t with_rows(int rows, F&& f) {
   return f(std::integral_constant<int, 16>());
 }
 
-// `windows`: of y, in the shared memory of a warp. overlaps: with the kernel before.
-template <typename T, class Kernel, class... Arguments>
-cudaError_t launch(
-    Kernel kernel, bool overlaps, const Problem<T>& problem, const ShortPairLayout& layout, int windows,
-    size_t bytes_of_warp, cudaStream_t stream, const Arguments&... arguments) {
-  const size_t bytes = bytes_of_warp + windows * layout.window() * sizeof(T);
-  const int64_t blocks = ceil_div(problem.batch, layout.pairs());
-  return overlaps ? launch_overlapping_kernel(kernel, blocks, kWarp, bytes, stream, arguments...)
-                  : launch_kernel(kernel, blocks, kWarp, bytes, stream, arguments...);
-}
-
 template <class Options, typename T>
 cudaError_t forward_of_short_pairs(
     const Problem<T>& problem, bool in_linear_domain, T* value, char* saved, int64_t stride, PairStatus* statuses,
@@ -120,9 +137,10 @@ cudaError_t forward_of_short_pairs(
   const ShortPairLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     const auto run = [&](Which which) {
-      return launch(
-          forward_kernel<Options, T, rows()>, which != Which::kAll && in_linear_domain, problem, layout, layout.pairs(), 0,
-          stream, problem, layout, which, in_linear_domain, value, saved, stride, statuses);
+      return launch_kernel_at(
+          which == Which::kAll ? Start::kAfterKernelBefore : overlapping(), forward_kernel<Options, T, rows()>,
+          ceil_div(problem.batch, layout.pairs()), kWarp, layout.pairs() * layout.window() * sizeof(T), stream, problem,
+          layout, which, in_linear_domain, value, saved, stride, statuses);
     };
     if (!layout.has_lists) return run(Which::kAll);
     cudaError_t error = cudaMemsetAsync(PairLists(statuses, problem.batch).counters(), 0, PairLists::kCountBytes, stream);
@@ -145,19 +163,34 @@ cudaError_t backward_of_short_pairs(
   const ShortPairLayout layout(problem);
   return with_rows(layout.rows, [&](auto rows) {
     constexpr int kRows = rows();
-    const auto run = [&](auto engine, auto in_windows) {
-      using Engine = decltype(engine);
-      return launch(
-          backward_kernel<Engine, decltype(in_windows)::value, T>, Engine::kOverlaps && in_linear_domain, problem, layout,
-          in_windows() ? Engine::Window::kPairs : layout.pairs(), sizeof(typename Engine::Table), stream, problem, gradient,
-          layout, saved, stride, statuses);
-    };
     const auto run_all = [&](auto in_windows) {
-      cudaError_t error = cudaSuccess;
-      if (in_linear_domain) error = run(LinearBackward<T, kRows, Options>(), in_windows);
-      if constexpr (sizeof(T) == 4)
-        if (error == cudaSuccess) error = run(Log2Backward<kRows, Options>(), in_windows);
-      return error;
+      constexpr bool kInWindows = decltype(in_windows)::value;
+      const int64_t all = ceil_div(problem.batch, layout.pairs());
+      const auto run = [&](auto engine, Turn turn, int64_t blocks, int warps, int few) {
+        using Engine = decltype(engine);
+        return launch_kernel_at(
+            overlapping(), backward_kernel<Engine, kInWindows, T>, blocks, dim3(kWarp, warps),
+            warps * bytes_of_warp<Engine, kInWindows, T>(layout), stream, problem, gradient, layout, turn, few, saved,
+            stride, statuses);
+      };
+      const auto run_linear = [&] {
+        return in_linear_domain ? run(LinearBackward<T, kRows, Options>(), Turn::kOnly, all, 1, 0) : cudaSuccess;
+      };
+      if constexpr (sizeof(T) == 8) {
+        return run_linear();
+      } else {
+        using Log2 = Log2Backward<kRows, Options>;
+        const DeviceProperties& device = current_device();
+        const int warps = static_cast<int>(device.block_bytes / bytes_of_warp<Log2, kInWindows, T>(layout));
+        if (!in_linear_domain || !layout.has_lists || warps < 2) {
+          const cudaError_t error = run_linear();
+          return error == cudaSuccess ? run(Log2(), Turn::kOnly, all, 1, 0) : error;
+        }
+        const int few_warps = std::min(warps, Log2::kMostWarps), few = device.processors * few_warps;
+        cudaError_t error = run(Log2(), Turn::kFewFirst, device.processors, few_warps, few);
+        if (error == cudaSuccess) error = run_linear();
+        return error == cudaSuccess ? run(Log2(), Turn::kManyLast, all, 1, few) : error;
+      }
     };
     if constexpr (sizeof(T) == 4 && kRows == ShortPairLayout::kMostRows)
       if (layout.has_windows) return run_all(std::true_type());

@@ -15,15 +15,13 @@
 namespace softdtw {
 namespace {
 
-// `statuses`: null where no other engine tries the pairs first.
 template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kForwardBlocks) stencil_forward(
     const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
-    Edges<S> edges, PairStatus* statuses) {
+    Edges<S> edges, const __grid_constant__ PairsLeft left) {
   __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto sweep = [&](int64_t pair) {
-    if (statuses != nullptr && statuses[pair] != PairStatus::kGivenUp) return;
     const Extent extent = problem.extent(pair);
     if (!extent.valid()) return invalid_forward(value, pair);
     __syncthreads();  // the pair before is done
@@ -45,8 +43,8 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kForwardBlocks) 
     }
   };
   if constexpr (Engine::kTakesTurns)
-    for (int64_t pair = blockIdx.x; pair < problem.batch; pair += gridDim.x) sweep(pair);
-  else
+    left.for_each_of_block(problem.batch, sweep);
+  else if (left.has(blockIdx.x))
     sweep(blockIdx.x);
 }
 
@@ -54,11 +52,11 @@ template <class Engine, class S = typename Engine::S>
 __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks) stencil_backward(
     const __grid_constant__ Problem<typename S::Scalar> problem,
     const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
-    typename Engine::Upwards flows, const PairStatus* statuses) {
+    typename Engine::Upwards flows, const __grid_constant__ PairsLeft left) {
+  ptx::let_next_kernel_start();
   __shared__ Progress words[kStencilWarps];
   const int warp = threadIdx.y, warps = blockDim.y;
   const auto go_back = [&](int64_t pair) {
-    if (statuses != nullptr && statuses[pair] != PairStatus::kGivenUp) return;
     const Extent extent = problem.extent(pair);
     if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, pair);
     __syncthreads();  // the pair before is done
@@ -81,8 +79,8 @@ __global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks)
     }
   };
   if constexpr (Engine::kTakesTurns)
-    for (int64_t pair = blockIdx.x; pair < problem.batch; pair += gridDim.x) go_back(pair);
-  else
+    left.for_each_of_block(problem.batch, go_back);
+  else if (left.has(blockIdx.x))
     go_back(blockIdx.x);
 }
 
@@ -173,7 +171,7 @@ cudaError_t forward(
       const Saved<S> kept = layout.template kept<Engine>(saved);
       return launch(
           stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream, problem, value,
-          kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), statuses);
+          kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), layout.left(statuses));
     });
   });
 }
@@ -189,22 +187,20 @@ cudaError_t backward(
     const auto parts =
         scratch.parts(table_scalars(problem) * sizeof(T), layout.flow_bytes(), vector_scratch(problem, plan, true, true));
     return run_backward(problem, gradient, reinterpret_cast<T*>(parts[0]), stream, [&](const Gradient<T>& target) {
-      PairStatus* statuses = nullptr;
-      if (plan.gives_up_pairs()) {
-        statuses = static_cast<PairStatus*>(memory);
-        const cudaError_t error = first_backward(
-            problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
-        if (error != cudaSuccess) return error;
-      }
+      PairStatus* const statuses = plan.gives_up_pairs() ? static_cast<PairStatus*>(memory) : nullptr;
+      // The slowest first; others may go on beside it.
       const auto go_back = [&](auto tile, auto takes_options) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, false, takes_options()>;
         // Each of the pairs under way has a row of what flows between its strips.
         return launch(
             stencil_backward<Engine>, layout.rows(), std::min(layout.warps(sizes.strips), Engine::kBackwardWarps),
             Engine::kBackwardBytes, stream, problem, target, layout.template kept<Engine>(memory),
-            Flows<S>(parts[1], layout.rows(), sizes), statuses);
+            Flows<S>(parts[1], layout.rows(), sizes), layout.left(statuses));
       };
-      return with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
+      const cudaError_t error = with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
+      if (error != cudaSuccess || !plan.gives_up_pairs()) return error;
+      return first_backward(
+          problem, plan, target, layout.kept_memory(memory), layout.bytes_of_pair(), parts[2], statuses, stream);
     });
   });
 }
