@@ -49,4 +49,20 @@ struct StepTable {
   }
 };
 
+// Follows a path to the left, in row k of a tile, from step t of its chunk, to where it enters the row. go_back() makes `tile` and t those of
+// the chunk before. Returns whether the path comes there by a diagonal step.
+template <class Words, class GoBack>
+__device__ __forceinline__ bool leave_row(const Words& tile, int k, int& t, GoBack&& go_back) {
+  while (true) {
+    const unsigned bits = Words::row(tile.words, k), stops = Words::stops(bits, t);
+    if (stops != 0) {
+      const int bit = 31 - __clz(stops);
+      t = bit / 2;
+      return (bits >> bit & 1) == 0;
+    }
+    t = -1;
+    go_back();
+  }
+}
+
 }  // namespace softdtw

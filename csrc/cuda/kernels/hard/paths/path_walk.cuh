@@ -45,7 +45,7 @@ class PathWalk {
         if (k > from) continue;
         if (t < 0) go_back();
         const int last = column_now();
-        const bool is_diagonal = leave_row(k);
+        const bool is_diagonal = leave_row(tile, k, t, [&] { go_back(); });
         visit(row--, Span{max(column_now(), 0), max(last, 0)}, is_diagonal);
         t -= is_diagonal;
       }
@@ -73,19 +73,6 @@ class PathWalk {
   __device__ __forceinline__ void look_at_owner() {
 #pragma unroll
     for (int i = 0; i < StepWords<S>::kWords; ++i) tile.words[i] = __shfl_sync(kAllLanes, own.words[i], owner);
-  }
-  // Follows the path to the left, in row k. Returns whether it comes there by a diagonal step.
-  __device__ __forceinline__ bool leave_row(int k) {
-    while (true) {
-      const unsigned bits = tile.row(tile.words, k), stops = tile.stops(bits, t);
-      if (stops != 0) {
-        const int bit = 31 - __clz(stops);
-        t = bit / 2;
-        return (bits >> bit & 1) == 0;
-      }
-      t = -1;
-      go_back();
-    }
   }
 };
 

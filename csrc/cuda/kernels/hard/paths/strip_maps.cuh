@@ -56,16 +56,8 @@ __device__ __forceinline__ int column_above_strip(
     for (int k = S::kRows - 1; k >= 0; --k) {
       if (k > from) continue;
       if (t < 0) go_back();
-      while (true) {
-        const unsigned bits = Words::row(tile.words, k), stops = Words::stops(bits, t);
-        if (stops != 0) {
-          const int bit = 31 - __clz(stops);
-          t = bit / 2 - ((bits >> bit & 1) == 0);  // one column less by a diagonal step
-          break;
-        }
-        t = -1;
-        go_back();
-      }
+      const bool is_diagonal = leave_row(tile, k, t, go_back);
+      t -= is_diagonal;
     }
     if (lane > 0) --t;  // the lane above is a step ahead
   }
