@@ -101,7 +101,7 @@ __device__ __forceinline__ bool log2_sweep_back(
 // As short_pair_backward.cuh asks for it.
 template <int kRows, class Options = PlainOptions>
 struct Log2Backward {
-  static constexpr int kMostWarps = 7;
+  static constexpr int kMostWarps = 7, kBlocks = 1;  // what shared memory holds
   static constexpr PairStatus kStatus = PairStatus::kIntegerLog2, kInWindow = PairStatus::kIntegerLog2InWindow;
   using Table = Log2Table<kRows>;
   using Pair = ShortPair<float, kRows, false, Options>;

@@ -153,7 +153,7 @@ __device__ __forceinline__ bool linear_sweep_back(
 // As short_pair_backward.cuh asks for it.
 template <typename T, int kRows, class Options = PlainOptions>
 struct LinearBackward {
-  static constexpr int kMostWarps = 8;
+  static constexpr int kMostWarps = 1, kBlocks = 8;
   static constexpr PairStatus kStatus = PairStatus::kLinearDomain, kInWindow = PairStatus::kLinearDomainInWindow;
   using Numbers = LinearNumbers<T>;
   using Table = LinearTable<T, kRows>;

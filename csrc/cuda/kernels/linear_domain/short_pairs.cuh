@@ -89,7 +89,7 @@ enum class Turn : int { kOnly, kFewFirst, kManyLast };
 
 // It overlaps with the kernel before, which is backward's, too.
 template <class Engine, bool kInWindows, typename T>
-__global__ void __launch_bounds__(kWarp* Engine::kMostWarps) backward_kernel(
+__global__ void __launch_bounds__(kWarp* Engine::kMostWarps, Engine::kBlocks) backward_kernel(
     const __grid_constant__ Problem<T> problem, const __grid_constant__ Gradient<T> gradient,
     const __grid_constant__ ShortPairLayout layout, Turn turn, int few, const char* saved, int64_t stride,
     PairStatus* statuses) {

@@ -1,5 +1,5 @@
 // Backward of a warp's pairs, by an engine of short pairs: of those that it has taken in forward. An Engine has
-//     kMostWarps                 of a multiprocessor, which registers are given out for
+//     kMostWarps, kBlocks        of a block, and blocks of a multiprocessor, which registers are given out for
 //     kStatus, kInWindow         which it left for these, and for those that a Window is to try first
 //     Table                      a chunk's memory, shared by the warp, with the windows of y behind it
 //     Pair, Window               its ShortPair, its PairWindow
