@@ -46,8 +46,8 @@ def test_short_pairs_are_tried():
 
 
 def test_pairs_of_a_warp_that_are_foreseen_in_different_ways():
-    # So many pairs have 16 lanes each. The first of a warp is known to stay within the range, the second only by its coarse table:
-    # in every other warp it does not, and then both go to integer log2 first.
+    # So many pairs have 16 lanes each. The first of a warp is known to stay within the range, the second only by its coarse
+    # table: in every other warp it does not, and then both go to integer log2 first.
     count, (x, y) = 2048, walks(165, 3.0)
     number, size = torch.tensor([2, 6, 2, 8]), torch.tensor([0.1, 1.0, 0.1, 1.0])[:, None, None]
     x, y = ((size * series[number]).repeat(count // 4, 1, 1) for series in (x, y))
