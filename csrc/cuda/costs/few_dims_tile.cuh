@@ -3,13 +3,15 @@
 #pragma once
 
 #include "cuda/hardware/vectors.cuh"
+#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/blocks.h"
 #include "tile.cuh"
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers, with a cost of vector_cost.cuh. kFours: which can be read four at a time.
-template <class S, int kGroups, bool kFours, class CostType>
+// Of vectors of up to four times kGroups numbers, with any cost of vectors, by a jump for each tile. kFours: which can be read four at a
+// time.
+template <class S, int kGroups, bool kFours>
 class FewTile {
   float4 rows[S::kRows][kGroups];
   float costs[S::kRows][S::kSteps];
@@ -19,7 +21,7 @@ class FewTile {
   float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
   __device__ FewTile(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : columns(problem.y, pair, extent.m, problem.dim) {
+      : columns(problem.y, pair, extent.m, problem.dim), kind(problem.cost) {
     const Vectors x(problem.x, pair, extent.n, problem.dim);
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
@@ -38,27 +40,30 @@ class FewTile {
 
  protected:
   const Vectors columns;
+  const Cost kind;
 
   __device__ __forceinline__ const float* column_at(int column) const { return columns.at(max(column, 0)); }
   // `column(t, i)`: the i-th four numbers of one.
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {
     for_each_cell<S>([&](int k, int t) { costs[k][t] = 0; });
+    using Types = Costs<DeviceMath<float>>;
+    with_sum<Types>(kind, [&](auto sum) {
+      using CostType = VectorCost<decltype(sum)>;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-      if (i > 0 && 4 * i >= columns.dim) continue;
+      for (int i = 0; i < kGroups; ++i) {
+        if (i > 0 && 4 * i >= columns.dim) continue;
 #pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        const float4 four = column(t, i);
+        for (int t = 0; t < S::kSteps; ++t) {
+          const float4 four = column(t, i);
 #pragma unroll
-        for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_shares<CostType>(rows[k][i] - four, costs[k][t]);
+          for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_shares<CostType>(rows[k][i] - four, costs[k][t]);
+        }
       }
-    }
-    reach = 0;
-    for_each_cell<S>([&](int k, int t) {
-      costs[k][t] = CostType::finish(costs[k][t]);
-      reach = greater(reach, costs[k][t]);
     });
+    with_cost<Types>(kind, [&](auto type) { for_each_cell<S>([&](int k, int t) { costs[k][t] = type.finish(costs[k][t]); }); });
+    reach = 0;
+    for_each_cell<S>([&](int k, int t) { reach = greater(reach, costs[k][t]); });
   }
 };
 
@@ -73,9 +78,9 @@ struct TileAhead : Tile {
 
 // Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
 // spares them the pipeline's end.
-template <class S, int kGroups, bool kFours, class CostType>
-struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kFours, CostType> {
-  using Tile = FewTile<S, kGroups, kFours, CostType>;
+template <class S, int kGroups, bool kFours>
+struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
+  using Tile = FewTile<S, kGroups, kFours>;
   static constexpr int kRoom = 2 * kWarp;  // lanes meet kWarp - 1 columns beside those of the chunk
   static_assert(kWarp - 1 + S::kSteps <= kRoom && S::kSteps * kGroups <= kWarp);
   struct alignas(16) Memory {

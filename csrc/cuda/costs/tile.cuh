@@ -142,7 +142,8 @@ __device__ __forceinline__ typename S::Scalar load_costs(
   T bound = 0;
   using Types = Costs<DeviceMath<T>>;
   with_sum<Types>(problem.cost, [&](auto type) {
-    series.template for_each_dim<4>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
+    constexpr int kInFlight = std::is_same_v<decltype(type), SqEuclidean<DeviceMath<T>>> ? 4 : 1;
+    series.template for_each_dim<kInFlight>([&](int64_t, const T(&rows)[S::kRows], const T(&columns)[S::kSteps]) {
       for_each_cell<S>([&](int k, int t) { costs[k][t] = type.share(rows[k] - columns[t], costs[k][t]); });
       T row = 0, column = 0;
 #pragma unroll
@@ -179,6 +180,13 @@ __device__ __forceinline__ Value pick(const Value (&values)[kCount], int t) {
   for (int i = 1; i < kCount; ++i)
     if (t == i) value = values[i];
   return value;
+}
+
+// What stands kBy places further on: of the next part of a general sweep.
+template <int kBy, int kCount, typename Value>
+__device__ __forceinline__ void skip(Value (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i + kBy < kCount; ++i) values[i] = values[i + kBy];
 }
 
 // Costs from any number of dimensions, or ready-made ones, all of a tile at once.

@@ -172,11 +172,8 @@ struct DenseSink {
   }
   __device__ __forceinline__ void step(int) {}
   __device__ __forceinline__ void end(const Place<S>& place, bool first_visit) {
-    if (is_over_cost(problem.cost)) {
-      T costs[S::kRows][S::kSteps];
-      load_costs(problem, extent, place, of, costs);
-      for_each_cell<S>([&](int k, int t) { alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], costs[k][t]); });
-    }
+    if (is_over_cost(problem.cost))
+      with_cost<Costs<DeviceMath<T>>>(problem.cost, [&](auto type) { divide_by_costs(type, place); });
     if (gradient.cost.data != nullptr) {
       // A table of E is scaled where it is multiplied, a gradient of ready-made costs is final.
       const T factor = problem.cost == Cost::kMatrix ? scale : T(factor_of(problem.cost));
@@ -213,6 +210,20 @@ struct DenseSink {
   __device__ __forceinline__ void finish(const Strip<S>&, const Extent&) {}
 
  private:
+  // E becomes what slopes are multiplied by: E / C.
+  template <class Type>
+  __device__ __forceinline__ void divide_by_costs(Type, const Place<S>& place) {
+    if constexpr (Type::kOverCost) {
+      T costs[S::kRows][S::kSteps] = {};
+      SeriesTile<S>(problem, extent, place, of)
+          .template for_each_dim<1>([&](int64_t, const T(&rows)[S::kRows], const T(&others)[S::kSteps]) {
+            for_each_cell<S>([&](int k, int t) { costs[k][t] = Type::share(rows[k] - others[t], costs[k][t]); });
+          });
+      for_each_cell<S>([&](int k, int t) {
+        alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], Type::finish(costs[k][t]));
+      });
+    }
+  }
   // One number of a gradient's vectors, from a row on.
   struct Line {
     T* first;

@@ -39,7 +39,7 @@ __device__ __forceinline__ double with_upper_word_where(unsigned holds, double a
   return a;
 }
 
-// ---- A kernel and the one before it in its stream (launch_overlapping_kernel). Nothing before sm_90, where they do not overlap.
+// ---- A kernel and the one before it in its stream (Start::kOverlapping of launch.cuh). Nothing before sm_90, where they do not overlap.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Waits until the kernel before has come to its end, and what it has written is there to read.
 __device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

@@ -166,7 +166,7 @@ struct HardTop {
 };
 
 // A tile of which every step into a cell has a cost of its own, (11) of core/elastic.h: its costs_of(t), called for every t in turn,
-// has diagonal[k], up[k] and left[k]. has_border: whether there is more than infinity above the first strip, which put_border() puts
+// has diagonal[k], up[k] and left[k], and skip() as in hard_tile.cuh. has_border: whether there is more than infinity above the first strip, which put_border() puts
 // in a chunk's HardTop; what is beside the table is infinity.
 struct HasStepCosts {};
 template <class Tile>
@@ -200,32 +200,42 @@ hard_cell(const Costs& costs, int k, bool is_inside, T diag, T up, T left, T pen
     return costs.add(k, best, is_inside);
 }
 
-// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `column(t, bottom)` sees every step, with the entry
-// of the lane's last row before it, `left_behind(t)` every one of a general sweep, when it is done.
+// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair; such chunks are few, so the sweep is a loop over
+// parts of the chunk, to be small. `column(t, bottom)` sees every step, with the entry of the lane's last row before it,
+// `left_behind(t)` every one of a general sweep, when it is done.
 template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Column, class Left>
 __device__ __forceinline__ void sweep_hard(
-    const Extent& extent, const Place<S>& place, int lane, Tile& tile, const HardTop<S>& top, typename S::Scalar penalty,
+    const Extent& extent, const Place<S>& place, int lane, Tile& tile, HardTop<S> top, typename S::Scalar penalty,
     HardLane<S>& state, StepWords<S>& steps, Column&& column, Left&& left_behind) {
   using T = typename S::Scalar;
+  constexpr int kPart = kGeneral ? S::kSteps / 4 : S::kSteps;
   const InBandBits<S> inside(extent, place);
+#pragma unroll 1
+  for (int from = 0; from < S::kSteps; from += kPart) {
 #pragma unroll
-  for (int t = 0; t < S::kSteps; ++t) {
-    const T bottom = state.left[S::kRows - 1];
-    const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
-    T up = lane == 0 ? top.entries[t] : handed;
-    T diag = state.diag;
-    state.diag = up;
-    const auto costs = tile.costs_of(t);
+    for (int i = 0; i < kPart; ++i) {
+      const int t = from + i;
+      const T bottom = state.left[S::kRows - 1];
+      const T handed = __shfl_up_sync(kAllLanes, bottom, 1);
+      T up = lane == 0 ? top.entries[i] : handed;
+      T diag = state.diag;
+      state.diag = up;
+      const auto costs = tile.costs_of(i);
 #pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      const T left = state.left[k];
-      const bool is_inside = !kGeneral || inside.has(k, t);
-      state.left[k] = up = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
-          costs, k, is_inside, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
-      diag = left;
+      for (int k = 0; k < S::kRows; ++k) {
+        const T left = state.left[k];
+        const bool is_inside = !kGeneral || inside.has(k, t);
+        state.left[k] = up = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
+            costs, k, is_inside, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
+        diag = left;
+      }
+      column(t, bottom);
+      if (kGeneral) left_behind(t);
     }
-    column(t, bottom);
-    if (kGeneral) left_behind(t);
+    if constexpr (kGeneral) {
+      skip<kPart>(top.entries);
+      tile.template skip<kPart>();
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // A tile has Memory, in shared memory, of the warp's own; fetch() and use() as in tile.cuh; and costs_of(t), whose add(k, best, is_inside)
 // is the cell's entry: infinity outside the band. Where it can be, it is the cost that becomes infinity: the chain down the rows need not
-// wait for that.
+// wait for that. After skip<kBy>() column t is the one that was kBy steps later.
 #pragma once
 
 #include "cuda/costs/tile.cuh"
@@ -26,6 +26,16 @@ struct HardColumn {
   }
 };
 
+// skip() of such a tile.
+template <int kBy, class Tile>
+__device__ __forceinline__ void skip_columns(Tile& tile) {
+  if constexpr (Tile::kUnivariate)
+    skip<kBy>(tile.y);
+  else
+#pragma unroll
+    for (int k = 0; k < Tile::Shape::kRows; ++k) skip<kBy>(tile.costs[k]);
+}
+
 // A tile of tile.cuh.
 template <template <class> class Tile, class S>
 struct HardTile : Tile<S> {
@@ -37,6 +47,10 @@ struct HardTile : Tile<S> {
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : Tile<S>(problem, extent, strip, pair, lane) {}
   __device__ __forceinline__ HardColumn<HardTile> costs_of(int t) const { return {*this, t}; }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    skip_columns<kBy>(*this);
+  }
 };
 template <class S>
 using HardUnivariateTile = HardTile<UnivariateTile, S>;
@@ -104,6 +118,10 @@ struct HardFewDimsTile {
       }
     }
     return cells;
+  }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    column += kBy;
   }
 
  private:

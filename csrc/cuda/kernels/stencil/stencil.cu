@@ -9,7 +9,6 @@
 #include "cuda/costs/few_dims_tile.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/linear_domain/linear_domain.h"
-#include "cuda/kernels/multivariate/costs/vector_cost.cuh"
 #include "cuda/select/face.h"
 
 namespace softdtw {
@@ -90,10 +89,7 @@ cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const 
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (const Call call = call_of(problem, false);
         reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs())
-      return with_cost<VectorCosts>(problem.cost, [&](auto type) {
-        using Tile = FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>;
-        return launch(static_cast<Tile*>(nullptr), std::false_type());
-      });
+      return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true>*>(nullptr), std::false_type());
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 

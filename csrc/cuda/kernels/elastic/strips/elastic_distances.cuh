@@ -1,6 +1,7 @@
 // Distances between the vectors of a lane's tile (tile.cuh), for the tiles of elastic measures (elastic_tile.cuh).
 //
-// Distances have fetch() and use() as in tile.cuh, and of(k, t), kAbove rows above the tile among them: k is at least -kAbove.
+// Distances have fetch() and use() as in tile.cuh, skip() as in hard_tile.cuh, and of(k, t), kAbove rows above the tile among them: k is at
+// least -kAbove.
 // Rows and columns beyond a pair's ends, and that of a border, repeat the nearest ones.
 #pragma once
 
@@ -33,6 +34,10 @@ struct ElasticColumns {
 #pragma unroll
     for (int t = 0; t < S::kSteps; ++t) now[t] = next[t];
   }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    softdtw::skip<kBy>(now);
+  }
 };
 
 // The cost of a difference of numbers, beside SquaredCost.
@@ -54,6 +59,10 @@ struct UnivariateDistances {
   }
   __device__ __forceinline__ void fetch(const Place<S>& place) { y.fetch(place); }
   __device__ __forceinline__ void use(const Place<S>&) { y.use(); }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    y.template skip<kBy>();
+  }
   __device__ __forceinline__ T of(int k, int t) const { return OfDifference::cost(x[k + kAbove] - y.now[t]); }
 };
 
@@ -103,6 +112,11 @@ struct DenseDistances {
     });
     with_cost<Types>(
         problem.cost, [&](auto type) { for_each([&](int k, int t) { distances[k][t] = type.finish(distances[k][t]); }); });
+  }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) softdtw::skip<kBy>(distances[k]);
   }
   __device__ __forceinline__ T of(int k, int t) const { return distances[k + kAbove][t]; }
 };

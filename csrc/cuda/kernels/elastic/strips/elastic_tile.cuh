@@ -31,6 +31,10 @@ struct ElasticGaps {
   __device__ __forceinline__ void use() {
     if constexpr (kAreGiven) columns.use();
   }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    if constexpr (kAreGiven) columns.template skip<kBy>();
+  }
   __device__ __forceinline__ T of_column(int t) const { return kAreGiven ? columns.now[t] : T(1); }
   __device__ __forceinline__ void put(int t, ElasticColumn<S>& costs) const {
 #pragma unroll
@@ -92,6 +96,11 @@ struct EditTile : HasStepCosts {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k) costs.diagonal[k] = match(distances.of(k, t));
     return costs;
+  }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    distances.template skip<kBy>();
+    gaps.template skip<kBy>();
   }
   __device__ __forceinline__ void put_border(const Extent& extent, const Place<S>& place, HardTop<S>& top) {
     border.put(extent, place, top, [&](int t) { return gaps.of_column(t); });
@@ -156,6 +165,13 @@ struct TwedTile : HasStepCosts {
     }
     return costs;
   }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    distances.template skip<kBy>();
+    gaps.template skip<kBy>();
+    place_apart -= kBy;
+    if constexpr (kHasTimes) y_times.template skip<kBy>();
+  }
   __device__ __forceinline__ void put_border(const Extent&, const Place<S>&, HardTop<S>&) {}
 
  private:
@@ -212,6 +228,10 @@ struct MsmTile : HasStepCosts {
     y_before = y;
     return costs;
   }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    distances.template skip<kBy>();
+  }
   __device__ __forceinline__ void put_border(const Extent&, const Place<S>&, HardTop<S>&) {}
 };
 
@@ -261,6 +281,11 @@ struct WeightedTile {
     }
     return column;
   }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+    distances.template skip<kBy>();
+    apart -= kBy;
+  }
 
  private:
   __device__ __forceinline__ T weight(int k) const { return static_cast<T>(Type::weight(k, parameter, longest)); }
@@ -294,6 +319,11 @@ struct ReadyTile : HasStepCosts {
       column.left[k] = costs[k][t].left;
     }
     return column;
+  }
+  template <int kBy>
+  __device__ __forceinline__ void skip() {
+#pragma unroll
+    for (int k = 0; k < S::kRows; ++k) softdtw::skip<kBy>(costs[k]);
   }
   __device__ __forceinline__ void put_border(const Extent& extent, const Place<S>& place, HardTop<S>& top) {
     border.put(extent, place, top, [&](int t) { return costs[0][t].left; });

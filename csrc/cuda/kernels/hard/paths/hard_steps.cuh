@@ -12,6 +12,7 @@ namespace softdtw {
 template <class S>
 struct alignas(sizeof(unsigned) * (S::kRows * S::kSteps / 16)) StepWords {
   static constexpr int kBits = 2, kRowBits = S::kSteps * kBits, kWords = S::kRows * kRowBits / 32;
+  static_assert(32 % kRowBits == 0);  // a row is in one word
   unsigned words[kWords] = {};
 
   // Those of row k in `of_tile`, the first one lowest; above them there may be others.
@@ -23,8 +24,7 @@ struct alignas(sizeof(unsigned) * (S::kRows * S::kSteps / 16)) StepWords {
     return ~(row >> 1) & (0x55555555u >> (30 - 2 * t));
   }
   __device__ __forceinline__ void add(int k, int t, unsigned step) {
-    const int bit = k * kRowBits + t * kBits;
-    words[bit / 32] |= step << bit % 32;
+    words[k * kRowBits / 32] |= step << (k * kRowBits % 32 + t * kBits);
   }
 };
 
