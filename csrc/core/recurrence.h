@@ -53,9 +53,9 @@ struct Weights {
   T up, left;
 };
 
-// Math<T> supplies exp2(T), power(T), which is exp2 of whole numbers up to 0, divide(T, T, T), which is the Weights that the
-// first two are of the third, round(T), min(T, T), max(T, T), abs(T), fma(T, T, T). kGeneral: with the penalty, and costs of
-// any size.
+// Math<T> supplies exp2_of_fraction(T), which is 2^T within [-1/2, 1/2], power(T), which is 2^T of whole numbers up to 0,
+// divide(T, T, T), which is the Weights that the first two are of the third, round(T), min(T, T), max(T, T), abs(T), fma(T, T, T).
+// kGeneral: with the penalty, and costs of any size.
 template <typename T, typename M, template <typename> class Math, bool kGeneral>
 struct SoftDtw {
   using Cell = Entry<T, M>;
@@ -74,12 +74,12 @@ struct SoftDtw {
       const bool small = exponent < Whole<M>::limit;
       const M whole = Math<M>::round(exponent);
       return {
-          whole, small                  ? Math<T>::exp2(static_cast<T>(whole - exponent))
+          whole, small                  ? Math<T>::exp2_of_fraction(static_cast<T>(whole - exponent))
                  : exponent == exponent ? T(1)
                                         : static_cast<T>(cost)};
     } else {
       const T whole = Math<T>::fma(cost, scale, Whole<T>::rounder) - Whole<T>::rounder;
-      return {whole, Math<T>::exp2(-Math<T>::fma(cost, scale, -whole))};
+      return {whole, Math<T>::exp2_of_fraction(-Math<T>::fma(cost, scale, -whole))};
     }
   }
 

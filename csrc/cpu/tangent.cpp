@@ -18,7 +18,7 @@ namespace {
 
 template <typename T>
 struct HostMath : PlainMath<T> {
-  static T exp2(T a) { return std::exp2(a); }
+  static T exp2_of_fraction(T a) { return std::exp2(a); }
   // As DeviceMath's.
   static T power(T whole) {
     if (!(whole > -1023)) return whole == whole ? T(0) : whole;

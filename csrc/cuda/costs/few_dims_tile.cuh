@@ -61,7 +61,8 @@ class FewTile {
         }
       }
     });
-    with_cost<Types>(kind, [&](auto type) { for_each_cell<S>([&](int k, int t) { costs[k][t] = type.finish(costs[k][t]); }); });
+    with_cost<Types>(
+        kind, [&](auto type) { for_each_cell<S>([&](int k, int t) { costs[k][t] = type.finish(costs[k][t]); }); });
     reach = 0;
     for_each_cell<S>([&](int k, int t) { reach = greater(reach, costs[k][t]); });
   }

@@ -219,9 +219,8 @@ struct DenseSink {
           .template for_each_dim<1>([&](int64_t, const T(&rows)[S::kRows], const T(&others)[S::kSteps]) {
             for_each_cell<S>([&](int k, int t) { costs[k][t] = Type::share(rows[k] - others[t], costs[k][t]); });
           });
-      for_each_cell<S>([&](int k, int t) {
-        alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], Type::finish(costs[k][t]));
-      });
+      for_each_cell<S>(
+          [&](int k, int t) { alignment[k][t] = over_cost<DeviceMath<T>>(alignment[k][t], Type::finish(costs[k][t])); });
     }
   }
   // One number of a gradient's vectors, from a row on.

@@ -263,7 +263,7 @@ __device__ __forceinline__ Terms<T> terms_of(T diag, T up, T left, const Entry<T
   } else {
     const T low = DeviceMath<T>::min(DeviceMath<T>::min(left, diag), up);
     m = low + own.m;
-    return {DeviceMath<T>::exp2(low - left), DeviceMath<T>::exp2(low - diag), DeviceMath<T>::exp2(low - up), own.s};
+    return {DeviceMath<T>::power(low - left), DeviceMath<T>::power(low - diag), DeviceMath<T>::power(low - up), own.s};
   }
 }
 

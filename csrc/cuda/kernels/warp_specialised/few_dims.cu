@@ -17,10 +17,9 @@ struct TilesOf {
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return problem.dim <= 4 ? launch_warp_specialised_forward<TilesOf<1>::Tile>(
-                                plan.forward_rows, problem, value, saved, scratch, stream)
-                          : launch_warp_specialised_forward<TilesOf<2>::Tile>(
-                                plan.forward_rows, problem, value, saved, scratch, stream);
+  return problem.dim <= 4
+             ? launch_warp_specialised_forward<TilesOf<1>::Tile>(plan.forward_rows, problem, value, saved, scratch, stream)
+             : launch_warp_specialised_forward<TilesOf<2>::Tile>(plan.forward_rows, problem, value, saved, scratch, stream);
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ struct SoftBorder {
       const double within = sum - base, whole = DeviceMath<double>::round(within);
       entries[t] = {
           holds ? floor_of_m<S>() + whole : Unreachable<double>::value,
-          holds ? DeviceMath<T>::exp2(static_cast<T>(whole - within)) : T(1)};
+          holds ? DeviceMath<T>::exp2_of_fraction(static_cast<T>(whole - within)) : T(1)};
       is_wide = is_wide || (holds && !(DeviceMath<double>::abs(within) < Whole<T>::limit));
     }
     T groups[2 * S::kSteps];
