@@ -48,7 +48,7 @@ class FewCosts : StripOfSeries {
     if (batch < 0 || first >= strip.end_column) {
       pipeline.clear(slot, warp * kWarp + threadIdx.x, kWarps * kWarp);
     } else {
-      fill_from_held_rows(first, slot, greatest);
+      with_kind<CostType>(cost, [&](auto type) { fill_from_held_rows<decltype(type)>(first, slot, greatest); });
       const int begin = warp * kOwnColumns;
       outside.mark(pipeline, strip, first + begin, slot * kBatchColumns + begin, kOwnColumns);
     }
@@ -61,6 +61,7 @@ class FewCosts : StripOfSeries {
 
  private:
   // A loop of few instructions, since the warps of a strip share what caches them.
+  template <class Type>
   __device__ __forceinline__ void fill_from_held_rows(int first, int slot, float& greatest) const {
     static_assert(kOwnColumns == S::kSteps);
     constexpr int kAtOnce = 2;
@@ -80,13 +81,13 @@ class FewCosts : StripOfSeries {
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_shares<CostType>(held[k][i] - columns[c][i], costs[c][k]);
+          for (int k = 0; k < S::kRows; ++k) costs[c][k] = add_shares<Type>(held[k][i] - columns[c][i], costs[c][k]);
       }
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c) {
 #pragma unroll
         for (int k = 0; k < S::kRows; ++k) {
-          costs[c][k] = own + c >= columns_left || k >= rows_left ? 0 : CostType::finish(costs[c][k]);
+          costs[c][k] = own + c >= columns_left || k >= rows_left ? 0 : Type::finish(costs[c][k]);
           greatest = greater(greatest, costs[c][k]);
         }
         pipeline.two_rows(threadIdx.x * S::kRows, slot * kBatchColumns + begin + own + c) = {costs[c][0], costs[c][1]};

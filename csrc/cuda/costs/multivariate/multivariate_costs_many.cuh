@@ -268,27 +268,27 @@ class ManyCosts : StripOfSeries {
       float costs[S::kSteps][S::kRows] = {}, most = 0;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) columns[t] = y.at(first + h * S::kSteps + t);
+      with_share<CostType>(cost, [&](auto type) {
 #pragma unroll 1
-      for (int d = 0; d < x.dim; d += 4) {
-        float2 rows[4];
+        for (int d = 0; d < x.dim; d += 4) {
+          float2 rows[4];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) rows[j] = reinterpret_cast<const float2*>(held.plain(d + j))[threadIdx.x];
-        const float4 upper = {rows[0].x, rows[1].x, rows[2].x, rows[3].x},
-                     lower = {rows[0].y, rows[1].y, rows[2].y, rows[3].y};
+          for (int j = 0; j < 4; ++j) rows[j] = reinterpret_cast<const float2*>(held.plain(d + j))[threadIdx.x];
+          const float4 upper = {rows[0].x, rows[1].x, rows[2].x, rows[3].x},
+                       lower = {rows[0].y, rows[1].y, rows[2].y, rows[3].y};
 #pragma unroll
-        for (int t = 0; t < S::kSteps; ++t) {
-          const float4 column = load_four<kFours>(columns[t], d, x.dim);
-          costs[t][0] = add_shares<CostType>(upper - column, costs[t][0]);
-          costs[t][1] = add_shares<CostType>(lower - column, costs[t][1]);
+          for (int t = 0; t < S::kSteps; ++t) {
+            const float4 column = load_four<kFours>(columns[t], d, x.dim);
+            costs[t][0] = add_shares<decltype(type)>(upper - column, costs[t][0]);
+            costs[t][1] = add_shares<decltype(type)>(lower - column, costs[t][1]);
+          }
         }
-      }
+      });
+      finish(costs);
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t)
 #pragma unroll
-        for (int k = 0; k < S::kRows; ++k) {
-          costs[t][k] = CostType::finish(costs[t][k]);
-          most = greater(most, costs[t][k]);
-        }
+        for (int k = 0; k < S::kRows; ++k) most = greater(most, costs[t][k]);
       if (h == 0)
         greatest[0] = most;
       else
@@ -315,18 +315,31 @@ class ManyCosts : StripOfSeries {
         columns[h][i] = y.at(first + 8 * h + member + 4 * i);
         costs[h][i] = costs[h][2 + i] = 0;
       }
+    with_share<CostType>(cost, [&](auto type) {
 #pragma unroll 2
-    for (int d = 0; d < x.dim; d += 4) {
-      const float4 a = load_four<kFours>(upper, d, x.dim), b = load_four<kFours>(lower, d, x.dim);
+      for (int d = 0; d < x.dim; d += 4) {
+        const float4 a = load_four<kFours>(upper, d, x.dim), b = load_four<kFours>(lower, d, x.dim);
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h)
+        for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const float4 column = load_four<kFours>(columns[h][i], d, x.dim);
-          costs[h][i] = add_shares<CostType>(a - column, costs[h][i]);
-          costs[h][2 + i] = add_shares<CostType>(b - column, costs[h][2 + i]);
-        }
-    }
+          for (int i = 0; i < 2; ++i) {
+            const float4 column = load_four<kFours>(columns[h][i], d, x.dim);
+            costs[h][i] = add_shares<decltype(type)>(a - column, costs[h][i]);
+            costs[h][2 + i] = add_shares<decltype(type)>(b - column, costs[h][2 + i]);
+          }
+      }
+    });
+  }
+
+  // Sums of shares become costs.
+  template <int kCount, int kSize>
+  __device__ __forceinline__ void finish(float (&costs)[kCount][kSize]) const {
+    with_finish<CostType>(cost, [&](auto type) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+#pragma unroll
+        for (int j = 0; j < kSize; ++j) costs[i][j] = type.finish(costs[i][j]);
+    });
   }
 
   // Costs, before finish().
@@ -334,13 +347,11 @@ class ManyCosts : StripOfSeries {
   __device__ __forceinline__ void store(
       int tile, int slot, float (&costs)[kBatchGroups][4], float (&greatest)[kBatchGroups]) const {
     float most[kBatchGroups] = {};
+    finish(costs);
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        costs[h][i] = CostType::finish(costs[h][i]);
-        most[h] = greater(most[h], costs[h][i]);
-      }
+      for (int i = 0; i < 4; ++i) most[h] = greater(most[h], costs[h][i]);
       greatest[h] = greater(greatest[h], most[h]);
     }
     store_all<kIsMarked>(greater(most[0], most[1]), [&](auto&& cell_of) {

@@ -21,13 +21,15 @@ __host__ __device__ __forceinline__ bool has_products(int64_t dim) {
 // Where a strip and its columns lie in the series.
 struct StripOfSeries {
   using S = MultivariateShape;
+  const Cost cost;
   const Vectors x, y;
   const Strip<S> strip;
   const int group, member;
   const float* const origin;
 
   __device__ StripOfSeries(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair)
-      : x(problem.x, pair, extent.n, problem.dim),
+      : cost(problem.cost),
+        x(problem.x, pair, extent.n, problem.dim),
         y(problem.y, pair, extent.m, problem.dim),
         strip(strip_),
         group(threadIdx.x / 4),

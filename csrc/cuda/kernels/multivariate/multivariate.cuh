@@ -151,14 +151,18 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     sums.finish();
   };
   const auto with_gradients = [&](auto&& f) {
-    if constexpr (kHasSlopes<kFew, CostType>)
-      with_fours<Fours>(has_fours, f);
-    else
-      f(std::true_type());
+    with_kind<CostType>(problem.cost, [&](auto type) {
+      static_assert(StripGradient<kFew, decltype(type)>::kDivides == Channel::kIsDivided);
+      if constexpr (kHasSlopes<kFew, decltype(type)>)
+        with_fours<Fours>(has_fours, [&](auto fours) { f(type, fours); });
+      else
+        f(type, std::true_type());
+    });
   };
   if (role == Block::kRows)
-    return with_gradients([&](auto fours) {
-      add_all(RowGradientsOf<kFew, fours(), CostType>(problem, gradient, extent, around.strip, pair, pipeline, number));
+    return with_gradients([&](auto type, auto fours) {
+      using Rows = RowGradientsOf<kFew, fours(), decltype(type)>;
+      add_all(Rows(problem, gradient, extent, around.strip, pair, pipeline, number));
     });
   GradientChain chain;
   chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
@@ -167,10 +171,9 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   View<float> dy = gradient.y;
   const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
   if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
-  with_gradients([&](auto fours) {
-    add_all(
-        ColumnGradients<kFew, fours(), CostType>(
-            problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
+  with_gradients([&](auto type, auto fours) {
+    using Columns = ColumnGradients<kFew, fours(), decltype(type)>;
+    add_all(Columns(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
   });
 }
 
@@ -188,7 +191,7 @@ __global__ void add_tables(float* dy, const float* other, int64_t count) {
 
 }  // namespace
 
-// What a Face of a cost has.
+// What a Face has, of a cost or of either of two (vector_cost.cuh).
 template <class CostType>
 cudaError_t forward_of_vectors(
     const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
@@ -197,7 +200,7 @@ cudaError_t forward_of_vectors(
       problem, MultivariateSweep<CostType>{value, memory.saved, memory.edges}, memory.tickets, stream);
 }
 
-template <class CostType>
+template <bool kFew, class CostType>
 cudaError_t backward_of_vectors(
     const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
@@ -210,17 +213,13 @@ cudaError_t backward_of_vectors(
   cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
   if (error != cudaSuccess) return error;
   const bool has_fours = reads_fours(problem);
-  const auto run = [&](auto few) {
-    constexpr bool kFew = few();
-    return with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
-      return launch_multivariate<CostType>(
-          multivariate_backward<kFew, CostType, decltype(fours)>, sizes.strips * problem.batch,
-          BackwardBlock<kFew>::kBlocks, BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType>),
-          problem.dim, stream, problem, gradient, saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes),
-          other_dy, Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
-    });
-  };
-  error = problem.dim <= kFewDims ? run(std::true_type()) : run(std::false_type());
+  error = with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
+    return launch_multivariate<CostType>(
+        multivariate_backward<kFew, CostType, decltype(fours)>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
+        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType>), problem.dim, stream, problem, gradient,
+        saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
+        Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
+  });
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
   const View<float>& dy = gradient.y;
   if (dy.column_stride != 1 || dy.row_stride != problem.dim || dy.batch_stride != problem.m * problem.dim)
@@ -230,10 +229,10 @@ cudaError_t backward_of_vectors(
   return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
-#define SOFTDTW_VECTOR_KERNELS(prefix, Type)                         \
-  prefix template cudaError_t forward_of_vectors<VectorCost<Type>>(  \
-      const Problem<float>&, float*, void*, Scratch&, cudaStream_t); \
-  prefix template cudaError_t backward_of_vectors<VectorCost<Type>>( \
+#define SOFTDTW_VECTOR_FORWARD(prefix, CostType) \
+  prefix template cudaError_t forward_of_vectors<CostType>(const Problem<float>&, float*, void*, Scratch&, cudaStream_t);
+#define SOFTDTW_VECTOR_BACKWARD(prefix, kFew, CostType)            \
+  prefix template cudaError_t backward_of_vectors<kFew, CostType>( \
       const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
 
 }  // namespace softdtw

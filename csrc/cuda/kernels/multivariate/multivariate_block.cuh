@@ -3,7 +3,7 @@
 // warps that carry edges between blocks.
 //
 // A Sweep has, as a parameter of the kernel,
-//     CostType                                 the cost, of vector_cost.cuh
+//     CostType                                 the cost, or either of two, of vector_cost.cuh
 //     Edge                                     a group of a strip's last row, as pipelines hand it over
 //     kTakesSplitCosts                         whether costs may come split, which is faster
 //     keeps()                                  whether the last strip is swept to its end

@@ -66,4 +66,52 @@ using Squared = VectorCost<SquaredVectors>;
 template <class CostType>
 constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, SquaredVectors>;
 
+// Two costs in one set of kernels, which branch by the problem's cost where the two differ.
+template <class First_, class Second_>
+struct EitherVectorCost {
+  using First = First_;
+  using Second = Second_;
+  static constexpr bool kHasOneSum = std::is_same_v<typename First::Sum, typename Second::Sum>;
+  using Sum = std::conditional_t<kHasOneSum, typename First::Sum, void>;
+  static constexpr bool kOverCost = First::kOverCost || Second::kOverCost;
+
+  __device__ __forceinline__ static bool is_first(Cost cost) {
+    return with_cost<VectorCosts>(cost, [](auto type) { return std::is_same_v<decltype(type), First>; });
+  }
+};
+template <class CostType>
+constexpr bool kIsEither = false;
+template <class First, class Second>
+constexpr bool kIsEither<EitherVectorCost<First, Second>> = true;
+
+using Roots = VectorCost<EuclideanVectors>;
+using SquaresAndRoots = EitherVectorCost<Squared, Roots>;
+using CityblockAndHuber = EitherVectorCost<VectorCost<CityblockVectors>, VectorCost<HuberVectors>>;
+
+// f(type): of one cost that one, of two the one that `cost` is. To be called outside the loops over cells and dimensions.
+template <class CostType, class F>
+__device__ __forceinline__ void with_kind(Cost cost, F&& f) {
+  if constexpr (!kIsEither<CostType>)
+    f(CostType());
+  else if (CostType::is_first(cost))
+    f(typename CostType::First());
+  else
+    f(typename CostType::Second());
+}
+// The same for share alone, or finish alone: no branch where two costs have it alike.
+template <class CostType, class F>
+__device__ __forceinline__ void with_share(Cost cost, F&& f) {
+  if constexpr (kIsEither<CostType> && !std::is_void_v<typename CostType::Sum>)
+    f(typename CostType::First());
+  else
+    with_kind<CostType>(cost, f);
+}
+template <class CostType, class F>
+__device__ __forceinline__ void with_finish(Cost cost, F&& f) {
+  if constexpr (kIsEither<CostType> && !CostType::kOverCost)
+    f(typename CostType::First());
+  else
+    with_kind<CostType>(cost, f);
+}
+
 }  // namespace softdtw
