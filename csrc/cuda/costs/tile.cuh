@@ -47,6 +47,8 @@ class InBandBits {
     bits = last < 0 ? 0 : last > 30 ? from : from & ((2u << last) - 1);
   }
   __device__ __forceinline__ bool has(int k, int t) const { return (bits & 1u << (S::kRows - 1 - k + t)) != 0; }
+  // Step t is then the one that was so many later.
+  __device__ __forceinline__ void skip(int steps) { bits >>= steps; }
 };
 
 // Calls f(k, t) for the cells of a tile, as constants.

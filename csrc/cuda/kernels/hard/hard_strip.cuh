@@ -208,10 +208,11 @@ __device__ __forceinline__ void sweep_hard(
     const Extent& extent, const Place<S>& place, int lane, Tile& tile, HardTop<S> top, typename S::Scalar penalty,
     HardLane<S>& state, StepWords<S>& steps, Column&& column, Left&& left_behind) {
   using T = typename S::Scalar;
-  constexpr int kPart = kGeneral ? S::kSteps / 4 : S::kSteps;
-  const InBandBits<S> inside(extent, place);
+  constexpr int kPart = kGeneral ? S::kSteps / 2 : S::kSteps;
+  InBandBits<S> inside(extent, place);
 #pragma unroll 1
   for (int from = 0; from < S::kSteps; from += kPart) {
+    StepWords<S> steps_of_part;
 #pragma unroll
     for (int i = 0; i < kPart; ++i) {
       const int t = from + i;
@@ -224,15 +225,17 @@ __device__ __forceinline__ void sweep_hard(
 #pragma unroll
       for (int k = 0; k < S::kRows; ++k) {
         const T left = state.left[k];
-        const bool is_inside = !kGeneral || inside.has(k, t);
+        const bool is_inside = !kGeneral || inside.has(k, i);
         state.left[k] = up = hard_cell<kPenalty, kPath, kHasStepCosts<Tile>>(
-            costs, k, is_inside, diag, up, left, penalty, [&](unsigned step) { steps.add(k, t, step); });
+            costs, k, is_inside, diag, up, left, penalty, [&](unsigned step) { steps_of_part.add(k, i, step); });
         diag = left;
       }
       column(t, bottom);
       if (kGeneral) left_behind(t);
     }
+    if constexpr (kPath) steps.add(steps_of_part, from);
     if constexpr (kGeneral) {
+      inside.skip(kPart);
       skip<kPart>(top.entries);
       tile.template skip<kPart>();
     }

@@ -26,6 +26,11 @@ struct alignas(sizeof(unsigned) * (S::kRows * S::kSteps / 16)) StepWords {
   __device__ __forceinline__ void add(int k, int t, unsigned step) {
     words[k * kRowBits / 32] |= step << (k * kRowBits % 32 + t * kBits);
   }
+  // Those of a part of the chunk, which begins with step `from`.
+  __device__ __forceinline__ void add(const StepWords& of_part, int from) {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) words[i] |= of_part.words[i] << from * kBits;
+  }
 };
 
 // Steps of all pairs: [pair][strip][chunk][lane][word].

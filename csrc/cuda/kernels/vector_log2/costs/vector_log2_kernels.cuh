@@ -14,15 +14,13 @@ namespace softdtw {
 // In the place of a cost of vectors: ready-made ones (../matrix), with a with_group of their own.
 struct MatrixCost {};
 
-// Calls f with null of the type of the groups that kernels are compiled for. Only squared Euclidean costs have groups of their own without a
-// penalty: it is little of what the others take.
+// Calls f with null of the type of the groups that kernels are compiled for.
 template <class CostType, class F>
 cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f) {
   const auto with_rows = [&](auto dims, auto rows) {
-    if constexpr (std::is_same_v<CostType, Squared>)
-      if (!call_of(problem, false).has_penalty)
-        return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
-    return f(static_cast<VectorGroup<CostType, dims(), rows(), Log2Penalty>*>(nullptr));
+    if (call_of(problem, false).has_penalty)
+      return f(static_cast<VectorGroup<CostType, dims(), rows(), Log2Penalty>*>(nullptr));
+    return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
   };
   const auto with_dims = [&](auto dims) {
     constexpr int kRows = rows_of_group(dims()), kRowsInBand = rows_of_group(dims(), true);
