@@ -9,9 +9,9 @@
 
 namespace softdtw {
 
-// Of vectors of up to four times kGroups numbers, with any cost of vectors, by a jump for each tile. kFours: which can be read four at a
-// time.
-template <class S, int kGroups, bool kFours>
+// Of vectors of up to four times kGroups numbers, with a cost of vector_cost.cuh, by a jump for each tile if it is several. kFours: which
+// can be read four at a time.
+template <class S, int kGroups, bool kFours, class CostType>
 class FewTile {
   float4 rows[S::kRows][kGroups];
   float costs[S::kRows][S::kSteps];
@@ -47,9 +47,8 @@ class FewTile {
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {
     for_each_cell<S>([&](int k, int t) { costs[k][t] = 0; });
-    using Types = Costs<DeviceMath<float>>;
-    with_sum<Types>(kind, [&](auto sum) {
-      using CostType = VectorCost<decltype(sum)>;
+    with_kind<CostType>(kind, [&](auto type) {
+      using Type = decltype(type);
 #pragma unroll
       for (int i = 0; i < kGroups; ++i) {
         if (i > 0 && 4 * i >= columns.dim) continue;
@@ -57,12 +56,11 @@ class FewTile {
         for (int t = 0; t < S::kSteps; ++t) {
           const float4 four = column(t, i);
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_shares<CostType>(rows[k][i] - four, costs[k][t]);
+          for (int k = 0; k < S::kRows; ++k) costs[k][t] = add_shares<Type>(rows[k][i] - four, costs[k][t]);
         }
       }
+      for_each_cell<S>([&](int k, int t) { costs[k][t] = Type::finish(costs[k][t]); });
     });
-    with_cost<Types>(
-        kind, [&](auto type) { for_each_cell<S>([&](int k, int t) { costs[k][t] = type.finish(costs[k][t]); }); });
     reach = 0;
     for_each_cell<S>([&](int k, int t) { reach = greater(reach, costs[k][t]); });
   }
@@ -79,9 +77,9 @@ struct TileAhead : Tile {
 
 // Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
 // spares them the pipeline's end.
-template <class S, int kGroups, bool kFours>
-struct TileAhead<FewTile<S, kGroups, kFours>> : FewTile<S, kGroups, kFours> {
-  using Tile = FewTile<S, kGroups, kFours>;
+template <class S, int kGroups, bool kFours, class CostType>
+struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kFours, CostType> {
+  using Tile = FewTile<S, kGroups, kFours, CostType>;
   static constexpr int kRoom = 2 * kWarp;  // lanes meet kWarp - 1 columns beside those of the chunk
   static_assert(kWarp - 1 + S::kSteps <= kRoom && S::kSteps * kGroups <= kWarp);
   struct alignas(16) Memory {

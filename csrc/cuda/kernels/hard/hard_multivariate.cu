@@ -14,17 +14,12 @@ using S = MultivariateShape;
 // A tile of hard_tile.cuh, whose costs come from a pipeline.
 template <class Costs>
 struct HardMultivariateTile : MultivariateTile<Costs, false>, KnowsBand {
-  using Shape = S;
   using Memory = Costs;
 
   __device__ HardMultivariateTile(
       const Problem<float>&, const Extent&, const Strip<S>& strip, int64_t /* pair */, int lane, Memory& costs)
       : MultivariateTile<Costs, false>(strip, lane, costs) {}
   __device__ __forceinline__ HardColumn<HardMultivariateTile> costs_of(int t) const { return {*this, t}; }
-  template <int kBy>
-  __device__ __forceinline__ void skip() {
-    skip_columns<kBy>(*this);
-  }
 };
 
 // What multivariate_forward() asks of a kind of DTW.

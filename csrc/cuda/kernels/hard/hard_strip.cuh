@@ -165,10 +165,12 @@ struct HardTop {
   }
 };
 
+// A tile whose general sweep is a loop over parts of the chunk, to be small: it computes costs step by step, and has skip() (hard_tile.cuh).
+struct SweptInParts {};
 // A tile of which every step into a cell has a cost of its own, (11) of core/elastic.h: its costs_of(t), called for every t in turn,
-// has diagonal[k], up[k] and left[k], and skip() as in hard_tile.cuh. has_border: whether there is more than infinity above the first strip, which put_border() puts
+// has diagonal[k], up[k] and left[k]. has_border: whether there is more than infinity above the first strip, which put_border() puts
 // in a chunk's HardTop; what is beside the table is infinity.
-struct HasStepCosts {};
+struct HasStepCosts : SweptInParts {};
 template <class Tile>
 constexpr bool kHasStepCosts = std::is_base_of_v<HasStepCosts, std::remove_const_t<Tile>>;
 // A tile whose cells outside the band cost infinity.
@@ -200,15 +202,15 @@ hard_cell(const Costs& costs, int k, bool is_inside, T diag, T up, T left, T pen
     return costs.add(k, best, is_inside);
 }
 
-// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair; such chunks are few, so the sweep is a loop over
-// parts of the chunk, to be small. `column(t, bottom)` sees every step, with the entry of the lane's last row before it,
-// `left_behind(t)` every one of a general sweep, when it is done.
+// (9) over a chunk. kGeneral: cells outside the band may be here, or the end of the pair. `column(t, bottom)` sees every step, with the entry
+// of the lane's last row before it, `left_behind(t)` every one of a general sweep, when it is done.
 template <bool kGeneral, bool kPenalty, bool kPath, class S, class Tile, class Column, class Left>
 __device__ __forceinline__ void sweep_hard(
     const Extent& extent, const Place<S>& place, int lane, Tile& tile, HardTop<S> top, typename S::Scalar penalty,
     HardLane<S>& state, StepWords<S>& steps, Column&& column, Left&& left_behind) {
   using T = typename S::Scalar;
-  constexpr int kPart = kGeneral ? S::kSteps / 2 : S::kSteps;
+  constexpr bool kHasParts = kGeneral && std::is_base_of_v<SweptInParts, Tile>;
+  constexpr int kPart = kHasParts ? S::kSteps / 2 : S::kSteps;
   InBandBits<S> inside(extent, place);
 #pragma unroll 1
   for (int from = 0; from < S::kSteps; from += kPart) {
@@ -234,7 +236,7 @@ __device__ __forceinline__ void sweep_hard(
       if (kGeneral) left_behind(t);
     }
     if constexpr (kPath) steps.add(steps_of_part, from);
-    if constexpr (kGeneral) {
+    if constexpr (kHasParts) {
       inside.skip(kPart);
       skip<kPart>(top.entries);
       tile.template skip<kPart>();

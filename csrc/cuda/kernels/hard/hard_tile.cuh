@@ -2,10 +2,11 @@
 //
 // A tile has Memory, in shared memory, of the warp's own; fetch() and use() as in tile.cuh; and costs_of(t), whose add(k, best, is_inside)
 // is the cell's entry: infinity outside the band. Where it can be, it is the cost that becomes infinity: the chain down the rows need not
-// wait for that. After skip<kBy>() column t is the one that was kBy steps later.
+// wait for that. It may have skip<kBy>(), after which step t is the one that was kBy steps later.
 #pragma once
 
 #include "cuda/costs/tile.cuh"
+#include "hard_strip.cuh"
 
 namespace softdtw {
 
@@ -26,16 +27,6 @@ struct HardColumn {
   }
 };
 
-// skip() of such a tile.
-template <int kBy, class Tile>
-__device__ __forceinline__ void skip_columns(Tile& tile) {
-  if constexpr (Tile::kUnivariate)
-    skip<kBy>(tile.y);
-  else
-#pragma unroll
-    for (int k = 0; k < Tile::Shape::kRows; ++k) skip<kBy>(tile.costs[k]);
-}
-
 // A tile of tile.cuh.
 template <template <class> class Tile, class S>
 struct HardTile : Tile<S> {
@@ -47,10 +38,6 @@ struct HardTile : Tile<S> {
       const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane, Memory&)
       : Tile<S>(problem, extent, strip, pair, lane) {}
   __device__ __forceinline__ HardColumn<HardTile> costs_of(int t) const { return {*this, t}; }
-  template <int kBy>
-  __device__ __forceinline__ void skip() {
-    skip_columns<kBy>(*this);
-  }
 };
 template <class S>
 using HardUnivariateTile = HardTile<UnivariateTile, S>;
@@ -60,7 +47,7 @@ using HardDenseTile = HardTile<DenseTile, S>;
 // Squared Euclidean costs of up to 4 kFours dimensions in float32: rows in registers, and in shared memory the columns that the
 // warp's lanes are at.
 template <class S, int kFours>
-struct HardFewDimsTile {
+struct HardFewDimsTile : SweptInParts {
   using Shape = S;
   using T = float;
   static constexpr int kColumns = 64;  // at least those of a step and of a chunk to come

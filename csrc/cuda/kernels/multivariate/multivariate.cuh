@@ -192,11 +192,11 @@ __global__ void add_tables(float* dy, const float* other, int64_t count) {
 }  // namespace
 
 // What a Face has, of a cost or of either of two (vector_cost.cuh).
-template <class CostType>
+template <bool kFew, class CostType>
 cudaError_t forward_of_vectors(
     const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   const ForwardMemory<S> memory(problem, 1, saved, scratch);
-  return launch_multivariate_forward<true>(
+  return launch_multivariate_forward<kFew>(
       problem, MultivariateSweep<CostType>{value, memory.saved, memory.edges}, memory.tickets, stream);
 }
 
@@ -229,10 +229,10 @@ cudaError_t backward_of_vectors(
   return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
-#define SOFTDTW_VECTOR_FORWARD(prefix, CostType) \
-  prefix template cudaError_t forward_of_vectors<CostType>(const Problem<float>&, float*, void*, Scratch&, cudaStream_t);
-#define SOFTDTW_VECTOR_BACKWARD(prefix, kFew, CostType)            \
-  prefix template cudaError_t backward_of_vectors<kFew, CostType>( \
+#define SOFTDTW_VECTOR_KERNELS(prefix, kFew, CostType)               \
+  prefix template cudaError_t forward_of_vectors<kFew, CostType>(    \
+      const Problem<float>&, float*, void*, Scratch&, cudaStream_t); \
+  prefix template cudaError_t backward_of_vectors<kFew, CostType>(   \
       const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
 
 }  // namespace softdtw

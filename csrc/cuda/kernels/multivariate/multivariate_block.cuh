@@ -177,8 +177,8 @@ cudaError_t launch_multivariate(
   return launch_kernel(kernel, blocks, dim3(kWarp, warps), bytes, stream, arguments..., held_blocks);
 }
 
-// `scratch`: for the tickets, as many as there are strips. kMayBeFew: problems of few dimensions are among those that come.
-template <bool kMayBeFew, class Sweep>
+// `scratch`: for the tickets, as many as there are strips. kFew: all problems that come have few dimensions, or else all have many.
+template <bool kFew, class Sweep>
 cudaError_t launch_multivariate_forward(
     const Problem<float>& problem, const Sweep& sweep, void* scratch, cudaStream_t stream) {
   const Sizes<MultivariateShape> sizes(problem);
@@ -198,18 +198,19 @@ cudaError_t launch_multivariate_forward(
   };
   // Where the sweeps split costs themselves they take up to 1.3 times as long with options, unless the costs take longer still.
   const bool is_plain = call_of(problem, false).is_plain();
-  if constexpr (kMayBeFew)
-    if (problem.dim <= kFewDims)
-      return is_plain ? launch_blocks(static_cast<ForwardBlock<true, false, false, true>*>(nullptr))
-                      : launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));
-  using Lonely = ForwardBlock<false, true, Sweep::kTakesSplitCosts>;
-  const int strips = strips_of_block<Lonely>(Lonely::kStrips);
-  const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
-  const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
-  if (block_is_alone(call_of(problem, false), all_fit, holds_all)) return launch_blocks(static_cast<Lonely*>(nullptr));
-  if constexpr (Sweep::kTakesSplitCosts && kIsOfSquares<typename Sweep::CostType>)
-    if (is_plain) return launch_blocks(static_cast<ForwardBlock<false, false, false, true>*>(nullptr));
-  return launch_blocks(static_cast<ForwardBlock<false, false>*>(nullptr));
+  if constexpr (kFew) {
+    return is_plain ? launch_blocks(static_cast<ForwardBlock<true, false, false, true>*>(nullptr))
+                    : launch_blocks(static_cast<ForwardBlock<true, false>*>(nullptr));
+  } else {
+    using Lonely = ForwardBlock<false, true, Sweep::kTakesSplitCosts>;
+    const int strips = strips_of_block<Lonely>(Lonely::kStrips);
+    const bool all_fit = groups_of<MultivariateShape>(problem, strips) * problem.batch <= current_device().processors;
+    const bool holds_all = Sweep::kTakesSplitCosts && strips == Lonely::kStrips;
+    if (block_is_alone(call_of(problem, false), all_fit, holds_all)) return launch_blocks(static_cast<Lonely*>(nullptr));
+    if constexpr (Sweep::kTakesSplitCosts && kIsOfSquares<typename Sweep::CostType>)
+      if (is_plain) return launch_blocks(static_cast<ForwardBlock<false, false, false, true>*>(nullptr));
+    return launch_blocks(static_cast<ForwardBlock<false, false>*>(nullptr));
+  }
 }
 
 }  // namespace softdtw

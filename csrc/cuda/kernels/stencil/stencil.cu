@@ -88,8 +88,12 @@ template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (const Call call = call_of(problem, false);
-        reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs())
-      return launch(static_cast<FewTile<S, held_dims(S::kRows) / 4, true>*>(nullptr), std::false_type());
+        reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs()) {
+      constexpr int kGroups = held_dims(S::kRows) / 4;
+      return problem.cost == Cost::kSqEuclidean
+                 ? launch(static_cast<FewTile<S, kGroups, true, Squared>*>(nullptr), std::false_type())
+                 : launch(static_cast<FewTile<S, kGroups, true, NotSquared>*>(nullptr), std::false_type());
+    }
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 

@@ -9,17 +9,22 @@ namespace {
 
 // Tiles of vectors of up to 4 kGroups numbers. Of calls without a band and a penalty, too: it is not the sweep that asks for these. A vector
 // is read once for all lanes, so reading it by fours would gain little.
-template <int kGroups>
+template <int kGroups, class CostType>
 struct TilesOf {
   template <class S>
-  using Tile = InBand<S, FewTile<S, kGroups, false>>;
+  using Tile = InBand<S, FewTile<S, kGroups, false, CostType>>;
 };
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return problem.dim <= 4
-             ? launch_warp_specialised_forward<TilesOf<1>::Tile>(plan.forward_rows, problem, value, saved, scratch, stream)
-             : launch_warp_specialised_forward<TilesOf<2>::Tile>(plan.forward_rows, problem, value, saved, scratch, stream);
+  const auto with_type = [&](auto type) {
+    using CostType = decltype(type);
+    return problem.dim <= 4 ? launch_warp_specialised_forward<TilesOf<1, CostType>::template Tile>(
+                                  plan.forward_rows, problem, value, saved, scratch, stream)
+                            : launch_warp_specialised_forward<TilesOf<2, CostType>::template Tile>(
+                                  plan.forward_rows, problem, value, saved, scratch, stream);
+  };
+  return problem.cost == Cost::kSqEuclidean ? with_type(Squared()) : with_type(NotSquared());
 }
 
 }  // namespace

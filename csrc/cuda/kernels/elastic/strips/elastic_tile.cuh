@@ -237,7 +237,7 @@ struct MsmTile : HasStepCosts {
 
 // Weighted: one cost for all steps, and a weight for each diagonal, which a lane's rows pass down.
 template <class S, template <int> class Distances>
-struct WeightedTile {
+struct WeightedTile : SweptInParts {
   using Shape = S;
   using T = typename S::Scalar;
   using Type = Weighted<T>;

@@ -25,11 +25,8 @@ cudaError_t with_univariate_tile(const ElasticProblem<typename S::Scalar>& probl
   return with_measure<typename S::Scalar>(problem.measure, [&](auto type) {
     using Type = decltype(type);
     if constexpr (kIs<Type, Twed>) {
-      // Only in float32 is it worth kernels of their own that times are places.
-      constexpr bool kIsFloat32 = sizeof(typename S::Scalar) == 4;
-      if (!kIsFloat32 || problem.x_times.data != nullptr)
-        return f(static_cast<TwedTile<S, Absolute::template Distances, true>*>(nullptr));
-      return f(static_cast<TwedTile<S, Absolute::template Distances, !kIsFloat32>*>(nullptr));
+      if (problem.x_times.data != nullptr) return f(static_cast<TwedTile<S, Absolute::template Distances, true>*>(nullptr));
+      return f(static_cast<TwedTile<S, Absolute::template Distances, false>*>(nullptr));
     } else if constexpr (kIs<Type, Msm>) {
       return f(static_cast<MsmTile<S, Absolute::template Distances>*>(nullptr));
     } else if constexpr (kIs<Type, Weighted>) {

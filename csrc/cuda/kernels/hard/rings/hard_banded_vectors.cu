@@ -20,8 +20,8 @@ cudaError_t hard_ring_forward_of_vectors(
   const auto run = [&](auto launch) { return launch(problem, ring, value, spans, scratch, stream); };
   if (problem.cost == Cost::kSqEuclidean)
     return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, Squared>, true>) : run(launch_ring<VectorsOf<2, Squared>, true>);
-  return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, AnyVectorCost>, true>)
-                          : run(launch_ring<VectorsOf<2, AnyVectorCost>, true>);
+  return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, NotSquared>, true>)
+                          : run(launch_ring<VectorsOf<2, NotSquared>, true>);
 }
 
 }  // namespace softdtw

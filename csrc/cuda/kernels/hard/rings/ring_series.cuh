@@ -124,10 +124,7 @@ struct SideOfVectors {
   }
 };
 
-// Any cost of vectors, by a jump for every column.
-struct AnyVectorCost {};
-
-// Several dimensions; CostType: of vector_cost.cuh, or AnyVectorCost.
+// Several dimensions; CostType: of vector_cost.cuh, by a jump for every column if it is several.
 template <int kRows, int kFours, class CostType>
 struct HardVectors : RingVectors<kRows, kFours, SideOfVectors> {
   using Vectors = RingVectors<kRows, kFours, SideOfVectors>;
@@ -149,7 +146,7 @@ struct HardVectors : RingVectors<kRows, kFours, SideOfVectors> {
   __device__ __forceinline__ static float start() { return 0; }
   __device__ __forceinline__ Column look_at(const Columns& columns, int) const {
     Column column;
-    const auto look = [&](auto type) {
+    with_kind<CostType>(cost, [&](auto type) {
       using Type = decltype(type);
 #pragma unroll
       for (int k = 0; k < kRows; ++k) {
@@ -158,11 +155,7 @@ struct HardVectors : RingVectors<kRows, kFours, SideOfVectors> {
         for (int f = 0; f < kFours; ++f) sum = add_shares<Type>(this->x[k][f] - columns.now[f], sum);
         column.costs[k] = Type::finish(sum);
       }
-    };
-    if constexpr (std::is_same_v<CostType, AnyVectorCost>)
-      with_cost<VectorCosts>(cost, look);
-    else
-      look(CostType());
+    });
     return column;
   }
   __device__ __forceinline__ static float add(const Column& column, int k, bool is_inside, float best) {

@@ -3,8 +3,7 @@
 
 namespace softdtw {
 
-SOFTDTW_VECTOR_FORWARD(, CityblockAndHuber)
-SOFTDTW_VECTOR_BACKWARD(, true, CityblockAndHuber)
-SOFTDTW_VECTOR_BACKWARD(, false, CityblockAndHuber)
+SOFTDTW_VECTOR_KERNELS(, true, CityblockAndHuber)
+SOFTDTW_VECTOR_KERNELS(, false, CityblockAndHuber)
 
 }  // namespace softdtw

@@ -66,7 +66,7 @@ using Squared = VectorCost<SquaredVectors>;
 template <class CostType>
 constexpr bool kIsOfSquares = std::is_same_v<typename CostType::Sum, SquaredVectors>;
 
-// Two costs in one set of kernels, which branch by the problem's cost where the two differ.
+// Two costs in one set of kernels, which branch by the problem's cost where the two differ. The second may be two again.
 template <class First_, class Second_>
 struct EitherVectorCost {
   using First = First_;
@@ -87,6 +87,7 @@ constexpr bool kIsEither<EitherVectorCost<First, Second>> = true;
 using Roots = VectorCost<EuclideanVectors>;
 using SquaresAndRoots = EitherVectorCost<Squared, Roots>;
 using CityblockAndHuber = EitherVectorCost<VectorCost<CityblockVectors>, VectorCost<HuberVectors>>;
+using NotSquared = EitherVectorCost<Roots, CityblockAndHuber>;
 
 // f(type): of one cost that one, of two the one that `cost` is. To be called outside the loops over cells and dimensions.
 template <class CostType, class F>
@@ -96,7 +97,7 @@ __device__ __forceinline__ void with_kind(Cost cost, F&& f) {
   else if (CostType::is_first(cost))
     f(typename CostType::First());
   else
-    f(typename CostType::Second());
+    with_kind<typename CostType::Second>(cost, f);
 }
 // The same for share alone, or finish alone: no branch where two costs have it alike.
 template <class CostType, class F>
