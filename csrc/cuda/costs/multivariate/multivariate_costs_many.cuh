@@ -268,7 +268,7 @@ class ManyCosts : StripOfSeries {
       float costs[S::kSteps][S::kRows] = {}, most = 0;
 #pragma unroll
       for (int t = 0; t < S::kSteps; ++t) columns[t] = y.at(first + h * S::kSteps + t);
-      with_share<CostType>(cost, [&](auto type) {
+      with_kind<CostType>(cost, [&](auto type) {
 #pragma unroll 1
         for (int d = 0; d < x.dim; d += 4) {
           float2 rows[4];
@@ -315,7 +315,7 @@ class ManyCosts : StripOfSeries {
         columns[h][i] = y.at(first + 8 * h + member + 4 * i);
         costs[h][i] = costs[h][2 + i] = 0;
       }
-    with_share<CostType>(cost, [&](auto type) {
+    with_kind<CostType>(cost, [&](auto type) {
 #pragma unroll 2
       for (int d = 0; d < x.dim; d += 4) {
         const float4 a = load_four<kFours>(upper, d, x.dim), b = load_four<kFours>(lower, d, x.dim);
@@ -334,7 +334,7 @@ class ManyCosts : StripOfSeries {
   // Sums of shares become costs.
   template <int kCount, int kSize>
   __device__ __forceinline__ void finish(float (&costs)[kCount][kSize]) const {
-    with_finish<CostType>(cost, [&](auto type) {
+    with_kind<CostType>(cost, [&](auto type) {
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
 #pragma unroll

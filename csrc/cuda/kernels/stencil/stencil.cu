@@ -88,12 +88,11 @@ template <class S, class Launch>
 cudaError_t with_forward_tile(const Problem<typename S::Scalar>& problem, const Plan& plan, Launch&& launch) {
   if constexpr (sizeof(typename S::Scalar) == 4)
     if (const Call call = call_of(problem, false);
-        reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs()) {
-      constexpr int kGroups = held_dims(S::kRows) / 4;
-      return problem.cost == Cost::kSqEuclidean
-                 ? launch(static_cast<FewTile<S, kGroups, true, Squared>*>(nullptr), std::false_type())
-                 : launch(static_cast<FewTile<S, kGroups, true, NotSquared>*>(nullptr), std::false_type());
-    }
+        reads_vectors(call, S::kRows) && call.is_plain() && !plan.gives_up_pairs())
+      return with_squared_or_not(problem.cost, [&](auto type) {
+        using Tile = FewTile<S, held_dims(S::kRows) / 4, true, decltype(type)>;
+        return launch(static_cast<Tile*>(nullptr), std::false_type());
+      });
   return with_tile<S, true>(problem, launch, plan.gives_up_pairs());
 }
 

@@ -17,14 +17,13 @@ struct TilesOf {
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  const auto with_type = [&](auto type) {
+  return with_squared_or_not(problem.cost, [&](auto type) {
     using CostType = decltype(type);
     return problem.dim <= 4 ? launch_warp_specialised_forward<TilesOf<1, CostType>::template Tile>(
                                   plan.forward_rows, problem, value, saved, scratch, stream)
                             : launch_warp_specialised_forward<TilesOf<2, CostType>::template Tile>(
                                   plan.forward_rows, problem, value, saved, scratch, stream);
-  };
-  return problem.cost == Cost::kSqEuclidean ? with_type(Squared()) : with_type(NotSquared());
+  });
 }
 
 }  // namespace

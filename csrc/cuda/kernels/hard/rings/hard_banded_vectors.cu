@@ -18,10 +18,11 @@ cudaError_t hard_ring_forward_of_vectors(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   static_assert(kFewDims == 8);
   const auto run = [&](auto launch) { return launch(problem, ring, value, spans, scratch, stream); };
-  if (problem.cost == Cost::kSqEuclidean)
-    return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, Squared>, true>) : run(launch_ring<VectorsOf<2, Squared>, true>);
-  return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, NotSquared>, true>)
-                          : run(launch_ring<VectorsOf<2, NotSquared>, true>);
+  return with_squared_or_not(problem.cost, [&](auto type) {
+    using CostType = decltype(type);
+    return problem.dim <= 4 ? run(launch_ring<VectorsOf<1, CostType>, true>)
+                            : run(launch_ring<VectorsOf<2, CostType>, true>);
+  });
 }
 
 }  // namespace softdtw

@@ -99,20 +99,10 @@ __device__ __forceinline__ void with_kind(Cost cost, F&& f) {
   else
     with_kind<typename CostType::Second>(cost, f);
 }
-// The same for share alone, or finish alone: no branch where two costs have it alike.
-template <class CostType, class F>
-__device__ __forceinline__ void with_share(Cost cost, F&& f) {
-  if constexpr (kIsEither<CostType> && !std::is_void_v<typename CostType::Sum>)
-    f(typename CostType::First());
-  else
-    with_kind<CostType>(cost, f);
-}
-template <class CostType, class F>
-__device__ __forceinline__ void with_finish(Cost cost, F&& f) {
-  if constexpr (kIsEither<CostType> && !CostType::kOverCost)
-    f(typename CostType::First());
-  else
-    with_kind<CostType>(cost, f);
+// The same on the host, for kernels that squared Euclidean costs alone have of their own.
+template <class F>
+auto with_squared_or_not(Cost cost, F&& f) {
+  return cost == Cost::kSqEuclidean ? f(Squared()) : f(NotSquared());
 }
 
 }  // namespace softdtw
