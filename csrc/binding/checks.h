@@ -83,7 +83,7 @@ void fill_options(Problem<T>& problem, const Options& options, const Tensor& lik
   problem.x_lengths = per_pair<int64_t>(&options.x_lengths, x_count, like, "x_lengths");
   problem.y_lengths = per_pair<int64_t>(&options.y_lengths, y_count, like, "y_lengths");
   problem.bandwidths = per_pair<int64_t>(&options.bandwidths, problem.batch, like, "bandwidths");
-  problem.bandwidth = options.bandwidth;
+  problem.bandwidth = radius_that_counts(options.bandwidth, problem.n, problem.m);
   problem.gamma = options.gamma;
   problem.scale = 1.0 / (options.gamma * kLn2);
   problem.warp_penalty = options.warp_penalty;

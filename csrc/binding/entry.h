@@ -168,7 +168,7 @@ struct EntryPoints {
       problem.dim = dim;
       if (has_lengths) problem.x_lengths = &of_pairs;
       if (has_bandwidths) problem.bandwidths = &of_pairs;
-      problem.bandwidth = bandwidth;
+      problem.bandwidth = radius_that_counts(bandwidth, n, m);
       problem.warp_penalty = has_penalty ? 1 : 0;
       const Plan plan = Backend::plan(call_of(problem, true), kernel, rows_per_thread, static_cast<int>(device));
       return recorded(Backend::template saved_bytes<decltype(zero)>(problem, plan), plan.code());

@@ -44,6 +44,9 @@ struct Extent {
   SOFTDTW_HD bool in_band(int row, int column) const { return column - row >= low && column - row <= high; }
 };
 
+// A band's radius, or that of none where no cell of any pair is outside, of an elastic table's border neither.
+inline int64_t radius_that_counts(int64_t radius, int64_t n, int64_t m) { return radius >= (n > m ? n : m) ? -1 : radius; }
+
 template <typename T>
 struct Problem {
   Cost cost = Cost::kSqEuclidean;

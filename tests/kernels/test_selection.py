@@ -147,8 +147,8 @@ def test_length_decides_before_batch():
 
 
 def test_hardly_any_pairs_are_spread_over_more_blocks():
-    assert chosen("sm_90", 132, 256).startswith("stencil")
-    assert chosen("sm_90", 66, 257).startswith("tiled")
+    assert chosen("sm_90", 1, 144).startswith("stencil")
+    assert chosen("sm_90", 132, 145).startswith("tiled")
     assert chosen("sm_90", 132, 256, gradient=True).startswith("tiled")
     for dim in (1, 2, 20):
         assert chosen("sm_90", 132, 512, dim, torch.float64).startswith("stencil")
@@ -249,7 +249,7 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
     for option in ({}, {"cost": "huber"}, {"options": (False, True, False)}):
         for gradient in (False, True):
             assert chosen("sm_90", 1, 512, gradient=gradient, **option) == "tiled/bidirectional"
-            assert chosen("sm_90", 133, 512, gradient=gradient, **option) == "stencil/linear_domain"
+            assert chosen("sm_90", 400, 512, gradient=gradient, **option) == "stencil/linear_domain"
     assert chosen("sm_90", 10**5, 513, gradient=True, options=(False, True, False)) == "tiled/warp_specialised"
 
 
@@ -295,8 +295,13 @@ BANDS = [
     ((5, False, False, 200), "banded"),
     ((0, False, False, 750), "banded"),
     ((139, False, False, 500), "banded"),  # 279 columns
-    ((140, False, False, 500), "extended_range"),
-    ((2**40, False, False, 500), "extended_range"),
+    ((140, False, False, 500), "linear_domain"),
+    ((499, False, False, 500), "linear_domain"),
+    ((140, True, False, 500), "integer_log2"),
+    ((140, False, True, 500), "linear_domain"),
+    ((140, False, False, 600), "extended_range"),
+    ((40, False, False, 90), "banded"),
+    ((70, False, False, 90), "linear_domain"),  # most of the table
     ((5, False, False, 751), "banded"),
     ((100, False, False, 2048), "banded"),
     ((5, False, False, 2049), "extended_range"),
@@ -320,7 +325,34 @@ def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
     assert taken("sm_90", dtype=torch.float64) == "stencil/extended_range"
     for device in "sm_90", "sm_89":
         for other in {}, {"cost": "euclidean"}, {"cost": "huber"}:
-            assert taken(device, **other) == f"stencil/{expected}"
+            in_linear_domain = device == "sm_90" and not other
+            own = "integer_log2" if expected == "linear_domain" and not in_linear_domain else expected
+            assert taken(device, **other) == f"stencil/{own}"
+
+
+def test_a_band_as_wide_as_the_series_is_none():
+    for batch, n, dim in ((5000, 200, 1), (2, 2000, 1), (5000, 200, 3), (4, 500, 20)):
+        for wide in (n, 2**40):
+            assert chosen("sm_90", batch, n, dim, options=(True, False, False), radius=wide) == chosen(
+                "sm_90", batch, n, dim
+            )
+
+
+def test_gradients_of_a_few_hundred_pairs_take_as_long_whatever_the_data():
+    """Since stencil, where a pair may have to try several number formats, is no faster in the mean."""
+    for batch, n in ((133, 300), (200, 400), (396, 512)):
+        assert chosen("sm_90", batch, n, gradient=True).startswith("tiled")
+        assert chosen("sm_90", batch, n) == "stencil/linear_domain"
+    for batch, n in ((133, 256), (200, 300), (397, 512)):
+        assert chosen("sm_90", batch, n, gradient=True) == "stencil/linear_domain"
+
+
+def test_few_pairs_with_a_wide_band_have_strips():
+    call = {"options": (True, False, False), "radius": 140}
+    assert chosen("sm_90", 511, 500, **call) == "stencil/extended_range"
+    assert chosen("sm_90", 512, 500, **call) == "stencil/linear_domain"
+    assert chosen("sm_90", 5, 500, kernel="stencil/linear_domain", **call) == "stencil/linear_domain"
+    assert chosen("sm_90", 150, 250, **call) == "stencil/linear_domain"
 
 
 def test_more_strips_mean_more_rows_a_thread():

@@ -257,7 +257,7 @@ struct ElasticEntryPoints {
       problem.dim = dim;
       if (has_lengths) problem.x_lengths = &of_pairs;
       if (has_bandwidths) problem.bandwidths = &of_pairs;
-      problem.bandwidth = bandwidth;
+      problem.bandwidth = radius_that_counts(bandwidth, n, m);
       const Plan plan = Backend::plan(problem, kernel);
       return recorded(Backend::template saved_bytes<decltype(zero)>(problem, plan), plan.code());
     };

@@ -43,13 +43,18 @@ constexpr int kMostLaneRows = 16;
 // Of longer series the sums of many pairs of unit noise leave the range.
 constexpr int64_t kLongestShort = 1500, kMostShortRows = kLanes * kMostLaneRows;  // n + m, n
 inline bool are_short_pairs(const Call& call) {
-  return is_of_numbers(call) && !call.has_band && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
+  const bool has_kernel = is_of_numbers(call) && !(call.has_band && call.is_float64);
+  return has_kernel && call.n <= kMostShortRows && call.n + call.m <= kLongestShort;
 }
 constexpr int64_t kFewestWarps = 1024;  // that fill the machine: with fewer, pairs get more lanes
 inline int lanes_of_pair(int64_t batch, int64_t n) {
   int lanes = n > 16 * kMostLaneRows ? 32 : n > 8 * kMostLaneRows ? 16 : 8;
   while (lanes < kLanes && batch * lanes < kFewestWarps * kLanes) lanes *= 2;
   return lanes;
+}
+// Rows come in fours, with a band from eight on, for which there are fewer kernels.
+inline int lane_rows(int64_t n, int lanes, bool has_band) {
+  return std::max(static_cast<int>(ceil_div(n, 4 * lanes)) * 4, has_band ? 8 : 4);
 }
 // Whether pairs of a kind go through a kernel of their own, by lists. To make them takes another launch and some 10 us: not of small
 // work, nor of short pairs, of which a lane has fewer rows or a warp has several.
@@ -134,6 +139,15 @@ inline Ring ring_of(const Call& call) {
   for (const Ring& ring : kRings)
     if (holds(ring)) return ring;
   return {};
+}
+// Whether it takes less than the lanes of short pairs, which go over the whole table: by cells, of whatever lanes, where one of a ring
+// takes about half as long.
+inline bool ring_pays(const Call& call) {
+  const Ring ring = ring_of(call);
+  if (!are_short_pairs(call) || ring.lanes == 0 || call.bandwidth < 0) return true;
+  const int lanes = lanes_of_pair(call.batch, call.n), rows = lane_rows(call.n, lanes, true);
+  const int64_t of_ring = ring.lanes * (ring.rows + 1) * (call.m + call.bandwidth + call.n / ring.rows);
+  return of_ring <= 2 * lanes * (rows + 1) * (call.m + lanes);
 }
 // With a band, which a ring of lanes holds.
 constexpr int64_t kLongestRing = 4096;  // n + m

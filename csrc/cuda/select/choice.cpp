@@ -47,13 +47,21 @@ const Turns& find(const ByDims& table, int64_t dim, int64_t n) {
 }
 
 constexpr int64_t kRound = kSweptProcessors, kTwoRounds = 2 * kRound + 1, kThreeRounds = 3 * kRound + 1;
-constexpr int64_t kLong = 512, kLongAlone = 256;  // few pairs of one dimension would each be one warp's
+constexpr int64_t kShort = 144, kLong = 512, kLongAlone = 256;  // few pairs of one dimension would each be one warp's
 const ByLength kManyDims = {{256, {kAlways}}, {kAny, {kNever}}};
 
 // Costs in float32 for which tiled has warps of their own where there are several dimensions. With gradients, of which a
-// multiprocessor has fewer pairs at once:
+// multiprocessor has fewer pairs at once. Those of one dimension up to kLong are the means over kinds of data and gammas: in stencil
+// pairs may have to try several number formats, while tiled takes about as long whatever they are.
 const ByDims kOfGradients = {
-    {1, {{144, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}}},
+    {1,
+     {{kShort, {kAlways}},
+      {kLongAlone, {kRound + 1}},
+      {350, {kRound * 3 / 2}},
+      {kLong, {kThreeRounds}},
+      {768, {kTwoRounds}},
+      {1400, {245}},
+      {kAny, {205}}}},
     {2, {{kLongestVectors, {kNever}}, {kAny, {296}}}},
     {3, {{kLongestVectors, {kNever}}, {kAny, {330, kThreeRounds, 460}}}},
     {4, {{kLongestVectors, {kNever}}, {kAny, {660}}}},
@@ -65,10 +73,15 @@ const ByDims kOfGradients = {
 };
 // And without:
 const ByDims kOfValues = {
-    {1, {{kLongAlone, {kAlways}}, {400, {kRound / 2 + 1}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}}},
+    {1, {{kShort, {kAlways}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}}},
     {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
+// One dimension with a band that a ring holds.
+const ByLength
+    kOfRings =
+        {{kLongAlone, {kAlways}}, {400, {kRound / 2 + 1}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}},
+    kOfRingGradients = {{kShort, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}};
 // Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
 const ByDims kOfBands = {
     {4, {{kLongestVectors, {kNever}}, {kAny, {950}}}},
@@ -109,15 +122,16 @@ const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {17
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
 // One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty.
-const ByLength kOfShortPairs = {{144, {kAlways}}, {400, {kRound / 2 + 1}}, {kAny, {kRound + 1}}};
+const ByLength kOfShortPairs = {{kShort, {kAlways}}, {kAny, {kRound + 1}}},
+               kOfShortPairGradients = {{kShort, {kAlways}}, {350, {kRound + 1}}, {kAny, {180}}};
 constexpr Turns kOfLongPenalties = kNever;
 
 Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
-  if (has_ring(call)) return find(call.keeps ? kOfGradients : kOfValues, 1, call.n);
-  if (!is_plain && are_short_pairs(call)) return find(kOfShortPairs, call.n);
+  if (has_ring(call)) return find(call.keeps ? kOfRingGradients : kOfRings, call.n);
+  if (!is_plain && are_short_pairs(call)) return find(call.keeps ? kOfShortPairGradients : kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
   if (call.is_multivariate() && !call.is_plain() && dim < kStencilMultivariateDims) {
@@ -153,6 +167,10 @@ int rows_of_vectors(const Call& call, const Device& device) {
 }
 
 }  // namespace
+
+bool are_many_bands(const Call& call, const Device& device) {
+  return call.n <= kLongAlone || are_at_least(call.batch, kFewPairs, device);
+}
 
 bool are_many_vectors(const Call& call, const Device& device) {
   if (are_matrices(call)) {

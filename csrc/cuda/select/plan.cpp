@@ -13,13 +13,17 @@ namespace {
 
 using Accepts = bool (*)(const Call&, int rows, const Device&);
 
+bool always(const Call&, int, const Device&) { return true; }
+
 struct Candidate {
   Specialization specialization;
   const char* name;
   Accepts accepts;
+  Accepts pays = always;  // where it is not asked for by its name
 };
 
-bool always(const Call&, int, const Device&) { return true; }
+// With a band: of many pairs.
+bool short_pairs_pay(const Call& call, int, const Device& device) { return !call.has_band || are_many_bands(call, device); }
 
 // From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
 // more so with gradients: measured (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once,
@@ -49,11 +53,16 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) {
          return call.dim >= kStencilMultivariateDims && takes_vectors(call, device);
        }},
+      {Specialization::kBanded, "banded", [](const Call& call, int, const Device&) { return has_ring(call); },
+       [](const Call& call, int, const Device& device) { return ring_pays(call) || !are_many_bands(call, device); }},
       {Specialization::kLinearDomain, "linear_domain",
-       [](const Call& call, int, const Device& device) { return are_short_pairs(call) && device.has_fast_float64(); }},
+       [](const Call& call, int, const Device& device) {
+         const bool has_kernel = !call.has_band || (call.is_univariate() && !call.has_penalty);
+         return are_short_pairs(call) && has_kernel && device.has_fast_float64();
+       },
+       short_pairs_pay},
       {Specialization::kIntegerLog2, "integer_log2",
-       [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }},
-      {Specialization::kBanded, "banded", [](const Call& call, int, const Device&) { return has_ring(call); }},
+       [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }, short_pairs_pay},
       {Specialization::kVectorLog2, "vector_log2",
        [](const Call& call, int, const Device& device) { return are_many_vectors(call, device); }},
       extended_range,
@@ -103,7 +112,7 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       break;
     case Specialization::kLinearDomain:
     case Specialization::kIntegerLog2:
-      if (!call.is_univariate()) plan.rows = plan.forward_rows = 2;
+      if (!call.is_univariate() || call.has_band) plan.rows = plan.forward_rows = 2;
       break;
     case Specialization::kFewDims:
       plan.rows = 2;
@@ -175,7 +184,8 @@ std::optional<Plan> plan_of(const std::string& name, const Call& call, int rows,
     std::tie(plan.kernel, wanted) = *parse(name);
   plan.rows = rows > 0 ? rows : fastest_rows(plan.kernel, call, device);
   for (const Candidate& candidate : candidates(plan.kernel))
-    if ((wanted.empty() || wanted == candidate.name) && candidate.accepts(call, plan.rows, device)) {
+    if ((wanted.empty() ? candidate.pays(call, plan.rows, device) : wanted == candidate.name) &&
+        candidate.accepts(call, plan.rows, device)) {
       plan.specialization = candidate.specialization;
       return completed(plan, call, device);
     }

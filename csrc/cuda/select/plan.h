@@ -41,9 +41,7 @@ struct Plan {
            is(Specialization::kVectorLog2);
   }
   // Whether of a banded problem something stays unwritten that is to be 0: of what is saved, of gradients of series.
-  bool needs_zeros() const {
-    return !is(Specialization::kBanded) && !is(Specialization::kBidirectional) && !is(Specialization::kVectorLog2);
-  }
+  bool needs_zeros() const { return !gives_up_pairs() && !is(Specialization::kBidirectional); }
   // From 1 to 255, of all that backward has to know.
   int code() const;
   static std::optional<Plan> from_code(int code);

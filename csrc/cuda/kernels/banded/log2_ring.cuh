@@ -8,23 +8,11 @@
 
 #include "banded_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_flow.cuh"
-#include "cuda/kernels/warp_specialised/options.cuh"
 
 namespace softdtw {
 
 // Every cost of numbers, with a penalty or without.
-struct AnyOptions {
-  template <typename T>
-  using Cost = UnivariateCost<T>;
-  static constexpr bool kHasPenalty = true;
-};
-template <class Cost>
-__device__ __forceinline__ Cost cost_of_numbers(softdtw::Cost kind) {
-  if constexpr (std::is_constructible_v<Cost, softdtw::Cost>)
-    return Cost(kind);
-  else
-    return Cost(1.0f);
-}
+using AnyOptions = ShortPairOptions<UnivariateCost, true>;
 
 template <int kRows_, class Options_>
 struct Log2RingPair : RingNumbers<kRows_> {
@@ -45,7 +33,7 @@ struct Log2RingPair : RingNumbers<kRows_> {
       : Band(layout, problem.extent(pair_), wanted),
         pair(pair_),
         factor(static_cast<float>(problem.scale_of(pair))),
-        cost(cost_of_numbers<Cost>(problem.cost)),
+        cost(cost_of_problem<Cost>(problem.cost, 1.0f)),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     starting_groups = this->groups_before_table();
 #pragma unroll

@@ -11,6 +11,8 @@ using OfHuber = ShortPairOptions<HuberDifference, true>;
 SOFTDTW_SHORT_PAIRS(extern, WithPenalty)
 SOFTDTW_SHORT_PAIRS(extern, OfAbsolute)
 SOFTDTW_SHORT_PAIRS(extern, OfHuber)
+SOFTDTW_SHORT_PAIRS_OF(extern, float, BandOptions)
+SOFTDTW_SHORT_PAIRS_OF(extern, float, AnyBandOptions)
 
 template <typename T>
 cudaError_t launch_short_pairs_forward(

@@ -37,8 +37,9 @@ struct LinearFlow {
   // Otherwise -1. Returns the sum of its E.
   template <bool kMayEnd, class Weight, class Pair>
   __device__ __forceinline__ T step(
-      const Pair& pair, LinearWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns, const double (&entries)[kRows],
-      int end_row) {
+      const Pair& pair, int column_number, LinearWeights<Weight>& weights, const ColumnsAhead<T, -1>& columns,
+      const double (&entries)[kRows], int end_row) {
+    const auto rows_here = pair.rows_at(column_number);
     const double end = kMayEnd && end_row >= 0 ? 1 / pick(entries, end_row) : 0;
     double down = pair.from_below(right[0]);
     T sum = pair.from_below(column), mass = 0;
@@ -52,7 +53,7 @@ struct LinearFlow {
       double b = fma(lower_right, pair.penalty.diagonal(), right[k]) + down;
       if (kMayEnd && k == end_row) b = end;
       lower_right = right[k];
-      right[k] = down = weight * b;
+      right[k] = down = rows_here.entry(k, weight * b);
       const T alignment = LinearNumbers<T>::product(entries[k], b);
       mass += alignment;
       rows[k] = DeviceMath<T>::fma(alignment, slope, rows[k]);
@@ -103,7 +104,7 @@ __device__ __forceinline__ bool linear_sweep_back(
 #pragma unroll(kColumnsAtOnce<kRows>)
       for (int t = 0; t < kSteps; ++t) {
         if constexpr (Pair::kIsWindow) pair.edge = Numbers::of_word(__shfl_sync(kAllLanes, edges, pair.of_window(t)));
-        state.template step<false>(pair, weights, columns);
+        state.template step<false>(pair, chunk * kSteps + t - pair.lane, weights, columns);
         columns.move();
         table.store(t, state.left);
       }
@@ -115,7 +116,8 @@ __device__ __forceinline__ bool linear_sweep_back(
       double entries[kRows];
       table.load(t, entries);
       [[maybe_unused]] const double before = flow.right[0];
-      const T mass = flow.template step<may_end()>(pair, weights, columns, entries, t == end ? pair.last_row() : -1);
+      const T mass =
+          flow.template step<may_end()>(pair, first_column + t, weights, columns, entries, t == end ? pair.last_row() : -1);
       columns.move();
       if constexpr (Pair::kIsWindow) {
         // What flows up from the window, into the row above it: E of one step up, and of one to the upper left.

@@ -40,21 +40,21 @@ __device__ __forceinline__ double linear_sweep(
           pair.fits && chunk <= pair.end_chunk && is_promising(pair, state, chunk * ShortPairLayout::kSteps);
       if (!__any_sync(kAllLanes, goes_on)) break;
     }
-    const auto step = [&] {
+    const auto step = [&](int t) {
       if (kKeepsEdges && edge != nullptr) *edge++ = LinearNumbers<T>::word(state.left[kRows - 1]);
-      state.template step<(kRows > 8)>(pair, weights, columns);
+      state.template step<(kRows > 8)>(pair, chunk * ShortPairLayout::kSteps + t - pair.lane, weights, columns);
       columns.move();
     };
     if (__any_sync(kAllLanes, pair.end_row >= 0 && chunk == pair.end_chunk)) {
       const int end = pair.end_row >= 0 ? pair.end_step - chunk * ShortPairLayout::kSteps : -1;
 #pragma unroll 1
       for (int t = 0; t < ShortPairLayout::kSteps; ++t) {
-        step();
+        step(t);
         if (t == end) last = pick(state.left, pair.end_row);
       }
     } else {
 #pragma unroll(kColumnsAtOnce<kRows>)
-      for (int t = 0; t < ShortPairLayout::kSteps; ++t) step();
+      for (int t = 0; t < ShortPairLayout::kSteps; ++t) step(t);
     }
   }
   return last;

@@ -56,9 +56,11 @@ struct LinearState {
   }
   // kSavesOperands: the chain that runs down the rows is two operations a row instead of one, and they read less. That pays where
   // there are many warps to hide their latency.
+  // At `column`, as the pair's band counts it.
   template <bool kSavesOperands, class Weight, class Pair>
   __device__ __forceinline__ void step(
-      const Pair& pair, LinearWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
+      const Pair& pair, int column, LinearWeights<Weight>& weights, const ColumnsAhead<T, 1>& columns) {
+    const auto rows = pair.rows_at(column);
     double up = pair.from_above(left[kRows - 1]);
     double upper_left = diag;
     diag = up;
@@ -68,7 +70,7 @@ struct LinearState {
       weights.start(pair, k, columns);
       const double others = fma(upper_left, pair.penalty.diagonal(), left[k]);
       upper_left = left[k];
-      left[k] = up = kSavesOperands ? weight * (others + up) : fma(weight, up, weight * others);
+      left[k] = up = rows.entry(k, kSavesOperands ? weight * (others + up) : fma(weight, up, weight * others));
     }
   }
   // In the layout of ShortPairLayout::bytes_of_pair.

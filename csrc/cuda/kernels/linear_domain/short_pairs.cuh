@@ -65,9 +65,10 @@ __global__ void __launch_bounds__(kWarp, kForwardWarps<T>) forward_kernel(
     __syncwarp();  // another format writes its columns over those that one has read
     PairStatus then = PairStatus::kGivenUp;
     if (i != 1) {
-      if (is_tried) continue;
+      if (!kHasLinearDomain<Options> || is_tried) continue;
       const bool foresees = which == Which::kAll && may_log2 && i == 0;
-      then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride, foresees, is_tried);
+      if constexpr (kHasLinearDomain<Options>)
+        then = linear_forward<T, kRows, Options>(problem, layout, wanted, memory, value, saved, stride, foresees, is_tried);
     } else if constexpr (sizeof(T) == 4) {
       then = log2_forward<kRows, Options>(problem, layout, wanted, memory, value, saved, stride);
     }
@@ -122,9 +123,10 @@ __global__ void __launch_bounds__(kWarp* Engine::kMostWarps, Engine::kBlocks) ba
 }
 
 // Calls f with the rows of a lane, as the type of a number.
-template <class F>
+template <class Options, class F>
 cudaError_t with_rows(int rows, F&& f) {
-  if (rows == 4) return f(std::integral_constant<int, 4>());
+  if constexpr (!Options::kHasBand)
+    if (rows == 4) return f(std::integral_constant<int, 4>());
   if (rows == 8) return f(std::integral_constant<int, 8>());
   if (rows == 12) return f(std::integral_constant<int, 12>());
   return f(std::integral_constant<int, 16>());
@@ -135,7 +137,7 @@ cudaError_t forward_of_short_pairs(
     const Problem<T>& problem, bool in_linear_domain, T* value, char* saved, int64_t stride, PairStatus* statuses,
     cudaStream_t stream) {
   const ShortPairLayout layout(problem);
-  return with_rows(layout.rows, [&](auto rows) {
+  return with_rows<Options>(layout.rows, [&](auto rows) {
     const auto run = [&](Which which) {
       return launch_kernel_at(
           which == Which::kAll ? Start::kAfterKernelBefore : overlapping(), forward_kernel<Options, T, rows()>,
@@ -144,15 +146,16 @@ cudaError_t forward_of_short_pairs(
     };
     if (!layout.has_lists) return run(Which::kAll);
     cudaError_t error = cudaMemsetAsync(PairLists(statuses, problem.batch).counters(), 0, PairLists::kCountBytes, stream);
-    if constexpr (sizeof(T) == 4) {
-      if (error != cudaSuccess || !in_linear_domain) return error == cudaSuccess ? run(Which::kAll) : error;
-      error = launch_kernel(
-          foresee_kernel<Options>, ceil_div(problem.batch, Foresight::kPairs), Foresight::kWarps * kWarp, 0, stream,
-          problem, statuses);
-      if (error == cudaSuccess) error = run(Which::kThoseForLinearDomain);
-      if (error == cudaSuccess) error = run(Which::kThoseForIntegerLog2);
-    }
-    return error;
+    if (error != cudaSuccess) return error;
+    if constexpr (sizeof(T) == 4 && kHasLinearDomain<Options>)
+      if (in_linear_domain) {
+        error = launch_kernel(
+            foresee_kernel<Options>, ceil_div(problem.batch, Foresight::kPairs), Foresight::kWarps * kWarp, 0, stream,
+            problem, statuses);
+        if (error == cudaSuccess) error = run(Which::kThoseForLinearDomain);
+        return error == cudaSuccess ? run(Which::kThoseForIntegerLog2) : error;
+      }
+    return run(Which::kAll);
   });
 }
 
@@ -161,7 +164,7 @@ cudaError_t backward_of_short_pairs(
     const Problem<T>& problem, bool in_linear_domain, const Gradient<T>& gradient, const char* saved, int64_t stride,
     PairStatus* statuses, cudaStream_t stream) {
   const ShortPairLayout layout(problem);
-  return with_rows(layout.rows, [&](auto rows) {
+  return with_rows<Options>(layout.rows, [&](auto rows) {
     constexpr int kRows = rows();
     const auto run_all = [&](auto in_windows) {
       constexpr bool kInWindows = decltype(in_windows)::value;
@@ -174,7 +177,9 @@ cudaError_t backward_of_short_pairs(
             stride, statuses);
       };
       const auto run_linear = [&] {
-        return in_linear_domain ? run(LinearBackward<T, kRows, Options>(), Turn::kOnly, all, 1, 0) : cudaSuccess;
+        if constexpr (kHasLinearDomain<Options>)
+          if (in_linear_domain) return run(LinearBackward<T, kRows, Options>(), Turn::kOnly, all, 1, 0);
+        return cudaSuccess;
       };
       if constexpr (sizeof(T) == 8) {
         return run_linear();

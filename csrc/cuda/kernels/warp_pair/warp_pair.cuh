@@ -24,15 +24,15 @@ struct ShortPairLayout {
   bool has_lists;                   // of pairs (numbers/pair_status.cuh)
   bool has_windows;                 // in backward, of pairs that are noise
 
-  __host__ ShortPairLayout(int64_t n, int64_t m, int lanes_)
+  __host__ ShortPairLayout(int64_t n, int64_t m, int lanes_, bool has_band)
       : lanes(lanes_),
-        rows(static_cast<int>((n + 4 * lanes - 1) / (4 * lanes)) * 4),
+        rows(lane_rows(n, lanes, has_band)),
         chunks(static_cast<int>(m + lanes - 1 + kSteps - 1) / kSteps),
         has_lists(false),
         has_windows(false) {}
   template <typename T>
   __host__ explicit ShortPairLayout(const Problem<T>& problem)
-      : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n)) {
+      : ShortPairLayout(problem.n, problem.m, lanes_of_pair(problem.batch, problem.n), call_of(problem, false).has_band) {
     has_lists = has_lists_of_pairs(problem.batch, problem.n, problem.m, sizeof(T) == 8, lanes, rows);
     has_windows = has_lists && goes_back_in_windows(problem.batch, lanes, rows);
   }
@@ -67,6 +67,32 @@ struct ShortPairLayout {
 // Columns of a sweep in flight: more is more instructions than the caches hold.
 template <int kRows>
 constexpr int kColumnsAtOnce = kRows > 8 ? 2 : 4;
+
+// Which rows of a lane count at a column: all, or those that are in the band, a bit for each. What is left of an entry outside
+// is less than 2^-1042, as in a ring (kernels/banded/banded.cu).
+struct AllRows {
+  __device__ __forceinline__ static double entry(int, double entry) { return entry; }
+};
+struct RowsInBand {
+  unsigned rows;
+
+  __device__ __forceinline__ RowsInBand(const Extent& extent, int column, int first_row) {
+    const int last = column - first_row - extent.low, first = column - first_row - extent.high;
+    rows = (~0u << min(max(first, 0), 31)) & ((1u << min(max(last + 1, 0), 31)) - 1);
+  }
+  __device__ __forceinline__ bool has(int k) const { return (rows & 1u << k) != 0; }
+  __device__ __forceinline__ double entry(int k, double entry) const {
+    return ptx::with_upper_word_where(rows & 1u << k, entry);
+  }
+};
+template <bool kHasBand, int kRows>
+__device__ __forceinline__ auto rows_that_count(
+    [[maybe_unused]] const Extent& extent, [[maybe_unused]] int lane, [[maybe_unused]] int column) {
+  if constexpr (kHasBand)
+    return RowsInBand(extent, column, lane * kRows);
+  else
+    return AllRows();
+}
 
 // What backward leaves of a pair; null where nothing is asked for.
 template <typename T>
@@ -113,6 +139,7 @@ struct ShortPair {
   using Cost = typename Options::template Cost<T>;
   using Penalty = ShortPairPenalty<T, kIsScaled_, Options>;
   static constexpr bool kIsWindow = false, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
+  static constexpr bool kHasBand = Options::kHasBand;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   const int lanes, lane;
   const int64_t pair;
@@ -136,10 +163,10 @@ struct ShortPair {
         lane(threadIdx.x & (layout.lanes - 1)),
         pair(max(own, int64_t{0})),
         extent(problem.extent(pair)),
-        cost(T(1)),
+        cost(cost_of_problem<Cost>(problem.cost, T(1))),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
     const bool is_valid = extent.valid();
-    if (!is_valid) extent.n = extent.m = 1;
+    if (!is_valid) extent = {1, 1, 0, 0};
     const int last = extent.n - 1, end_lane = last / kRows;
     end_row = lane == end_lane ? last % kRows : -1;
     end_step = extent.m - 1 + end_lane;
@@ -152,7 +179,7 @@ struct ShortPair {
     // Rows and columns past the pair's end repeat its last ones: such cells hold finite numbers that no result depends on.
     const View<const T> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<T>(problem.scale_of(pair));
-    cost = Cost(kIsScaled ? factor : T(1));
+    if (kIsScaled) cost = cost_of_problem<Cost>(problem.cost, factor);
     T total = 0, lowest = 0, highest = 0, y_lowest = columns.data[0], y_highest = y_lowest;
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -218,6 +245,10 @@ struct ShortPair {
   __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0; }
   // Where the lane has its last cell; else -1.
   __device__ __forceinline__ int last_row() const { return end_row; }
+  __device__ __forceinline__ auto rows_at(int column) const {
+    return rows_that_count<kHasBand, kRows>(extent, lane, column);
+  }
+  __device__ __forceinline__ bool is_in_band(int column, int k) const { return rows_at(column).has(k); }
   // Whether shallow weights suffice for all of the warp's pairs.
   __device__ __forceinline__ bool all_shallow() const {
     if constexpr (std::is_same_v<typename Numbers::Shallow, typename Numbers::Deep>) return true;

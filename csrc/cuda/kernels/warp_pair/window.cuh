@@ -23,6 +23,7 @@ struct PairWindow {
   using Cost = typename Options::template Cost<float>;
   using Penalty = ShortPairPenalty<float, kIsScaled_, Options>;
   static constexpr bool kIsWindow = true, kIsScaled = kIsScaled_, kIsStretched = kIsScaled && Cost::kIsRooted;
+  static constexpr bool kHasBand = Options::kHasBand;
   static constexpr int kRows = kRows_, kSteps = ShortPairLayout::kSteps, kAhead = ShortPairLayout::kAhead;
   static constexpr int kLanes = ShortPairLayout::kWindow, kStep = ShortPairLayout::kWindowStep, kPairs = kWarp / kLanes;
   static constexpr int lanes = kWarp;  // of the pair
@@ -48,9 +49,9 @@ struct PairWindow {
       : problem(problem_),
         pair(max(own_pair, int64_t{0})),
         extent(problem.extent(pair)),
-        cost(1.0f),
+        cost(cost_of_problem<Cost>(problem.cost, 1.0f)),
         penalty(problem.penalty_of(pair) * problem.scale_of(pair)) {
-    if (!extent.valid()) extent.n = extent.m = 1;
+    if (!extent.valid()) extent = {1, 1, 0, 0};
     written = extent.m;
     end_lane = (extent.n - 1) / kRows;
     end_step = extent.m - 1 + end_lane;
@@ -61,7 +62,7 @@ struct PairWindow {
 
     const View<const float> rows = problem.x.pair(pair), columns = problem.y.pair(pair);
     factor = kIsScaled ? factor_of_cost<Cost>(problem, pair) : static_cast<float>(problem.scale_of(pair));
-    cost = Cost(kIsScaled ? factor : 1.0f);
+    if (kIsScaled) cost = cost_of_problem<Cost>(problem.cost, factor);
     float total = 0, lowest = INFINITY, highest = -INFINITY, y_lowest = INFINITY, y_highest = -INFINITY;
     for (int i = threadIdx.x % kLanes; i < extent.n; i += kLanes) {
       const float own = rows.data[i * rows.row_stride];
@@ -109,6 +110,10 @@ struct PairWindow {
   __device__ __forceinline__ int end_column() const { return written; }
   __device__ __forceinline__ bool has_chunk(int chunk) const { return chunk > 0 && chunk <= end_chunk; }
   __device__ __forceinline__ int last_row() const { return lane == end_lane ? (extent.n - 1) % kRows : -1; }
+  __device__ __forceinline__ auto rows_at(int column) const {
+    return rows_that_count<kHasBand, kRows>(extent, lane, column);
+  }
+  __device__ __forceinline__ bool is_in_band(int column, int k) const { return rows_at(column).has(k); }
   __device__ __forceinline__ bool is_first_lane() const { return lane == first; }
   __device__ __forceinline__ bool is_last_lane() const { return lane == first + kLanes - 1; }
   // What flows up from the first lane.

@@ -4,34 +4,10 @@
 
 #include "core/call.h"
 #include "cuda/costs/tile.cuh"
+#include "cuda/kernels/linear_domain/options/univariate_cost.cuh"
 #include "cuda/numbers/extended_range_state.cuh"
 
 namespace softdtw {
-
-// Every cost of a difference: d (|u| - h d), with d = |u| up to a corner, and the corner beyond it. The slope is d, with the sign of u.
-//
-//   squared   d = |u|             h = 0
-//   huber     d = min(|u|, 1)     h = 1/2
-//   absolute  d = 1, 0 where u is 0; h = 0         cityblock, and of one dimension euclidean
-template <typename T>
-class UnivariateCost {
-  T steepness, corner, half;
-
-  __device__ __forceinline__ T d(T u) const { return DeviceMath<T>::min(DeviceMath<T>::abs(u) * steepness, corner); }
-
- public:
-  __device__ explicit UnivariateCost(Cost cost) {
-    const bool is_squared = cost == Cost::kSqEuclidean, is_huber = cost == Cost::kHuber;
-    constexpr T largest = sizeof(T) == 4 ? T(3.40282347e38) : T(1.7976931348623157e308);
-    constexpr T steepest =
-        sizeof(T) == 4 ? T(8.507059e37) : T(4.49423283715579e307);  // makes 1 of the smallest normal number
-    steepness = is_squared || is_huber ? T(1) : steepest;
-    corner = is_squared ? largest : T(1);
-    half = is_huber ? T(0.5) : T(0);
-  }
-  __device__ __forceinline__ T cost(T u) const { return d(u) * DeviceMath<T>::fma(-half, d(u), DeviceMath<T>::abs(u)); }
-  __device__ __forceinline__ T slope(T u) const { return copysign(d(u), u); }
-};
 
 // Which cells of a tile are in the band. Those outside cost so much that no path reaches them, so that chunks at the edges of a band
 // need no other sweep. They take no share of E: what a cell hands to them is exactly 0.

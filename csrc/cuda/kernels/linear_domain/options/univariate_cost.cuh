@@ -8,8 +8,10 @@
 //                         stretched, too. Stretched numbers have to be near their origin, or they are rounded by too much. Else of
 //                         numbers as they are
 //
-// Made of that root, or of the factor.
+// Made of that root, or of the factor; UnivariateCost of the kind of a cost.
 #pragma once
+
+#include <type_traits>
 
 #include "core/cost.h"
 #include "cuda/numbers/device_math.cuh"
@@ -54,20 +56,64 @@ struct HuberDifference {
   __device__ __forceinline__ T rest(T u) const { return DeviceMath<T>::fma(T(-0.5), slope(u), u); }
 };
 
+// Any of them, by its kind, of numbers as they are: d (|u| - h d), with d = |u| up to a corner, and the corner beyond it. The slope is d, with the sign of u.
+//
+//   squared   d = |u|             h = 0
+//   huber     d = min(|u|, 1)     h = 1/2
+//   absolute  d = 1, 0 where u is 0; h = 0         cityblock, and of one dimension euclidean
+template <typename T>
+class UnivariateCost {
+  T steepness, corner, half;
+
+  __device__ __forceinline__ T d(T u) const { return DeviceMath<T>::min(DeviceMath<T>::abs(u) * steepness, corner); }
+
+ public:
+  static constexpr bool kIsRooted = false;
+
+  __device__ explicit UnivariateCost(Cost cost) {
+    const bool is_squared = cost == Cost::kSqEuclidean, is_huber = cost == Cost::kHuber;
+    constexpr T largest = sizeof(T) == 4 ? T(3.40282347e38) : T(1.7976931348623157e308);
+    constexpr T steepest =
+        sizeof(T) == 4 ? T(8.507059e37) : T(4.49423283715579e307);  // makes 1 of the smallest normal number
+    steepness = is_squared || is_huber ? T(1) : steepest;
+    corner = is_squared ? largest : T(1);
+    half = is_huber ? T(0.5) : T(0);
+  }
+  __device__ __forceinline__ T cost(T u) const { return d(u) * DeviceMath<T>::fma(-half, d(u), DeviceMath<T>::abs(u)); }
+  __device__ __forceinline__ T slope(T u) const { return copysign(d(u), u); }
+};
+
+// Of a problem, by its kind or by what other costs are made of.
+template <class OfDifference, typename T>
+__device__ __forceinline__ OfDifference cost_of_problem(Cost kind, T number) {
+  if constexpr (std::is_constructible_v<OfDifference, Cost>)
+    return OfDifference(kind);
+  else
+    return OfDifference(number);
+}
+
 // What a sweep of short pairs is compiled for.
-template <template <typename> class Cost_, bool kHasPenalty_>
+template <template <typename> class Cost_, bool kHasPenalty_, bool kHasBand_ = false>
 struct ShortPairOptions {
   template <typename T>
   using Cost = Cost_<T>;
-  static constexpr bool kHasPenalty = kHasPenalty_;
+  static constexpr bool kHasPenalty = kHasPenalty_, kHasBand = kHasBand_;
 };
 using PlainOptions = ShortPairOptions<SquaredDifference, false>;
+// With a band; and one for every other cost and for penalties, in integer log2 alone.
+using BandOptions = ShortPairOptions<SquaredDifference, false, true>;
+using AnyBandOptions = ShortPairOptions<UnivariateCost, true, true>;
+template <class Options>
+constexpr bool kHasLinearDomain = !std::is_same_v<Options, AnyBandOptions>;
 
 // f(options) for a problem of short pairs (are_short_pairs in select/blocks.h). Only squared differences have a sweep of their own
 // without a penalty: the others' are no slower with one of 0.
 template <typename T, class F>
 auto with_short_pair_options(const Problem<T>& problem, F&& f) {
   const bool has_penalty = problem.warp_penalties != nullptr || problem.warp_penalty != 0;
+  if constexpr (sizeof(T) == 4)
+    if (problem.bandwidths != nullptr || problem.bandwidth >= 0)
+      return problem.cost == Cost::kSqEuclidean && !has_penalty ? f(BandOptions()) : f(AnyBandOptions());
   if (problem.cost == Cost::kSqEuclidean)
     return has_penalty ? f(ShortPairOptions<SquaredDifference, true>()) : f(PlainOptions());
   if (problem.cost == Cost::kCityblock) return f(ShortPairOptions<AbsoluteDifference, true>());
