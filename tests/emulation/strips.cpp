@@ -362,6 +362,8 @@ int failures_of_windows() { return window_failures; }
 
 int left_out() { return stages_left_out; }
 
+double exp2_of_fraction(double fraction) { return DeviceMath<double>::exp2_of_fraction(fraction); }
+
 int linear_steps() { return linear_steps_done; }
 
 void set_patient(bool patient) { is_patient = patient; }

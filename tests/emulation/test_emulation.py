@@ -4,6 +4,8 @@ Engine by engine, a warp at a time: what each has to take and what to give up. W
 """
 
 import ctypes
+import decimal
+import math
 from math import ceil, inf, log, log2, nan, pi, sqrt
 
 import numpy as np
@@ -66,6 +68,7 @@ def strips(tmp_path_factory):
     library.bidirectional_bytes.restype = ctypes.c_int64
     library.bidirectional_bytes.argtypes = library.sides_fit.argtypes = [*(ctypes.c_int64,) * 3]
     library.sides_fit.restype = ctypes.c_bool
+    library.exp2_of_fraction.argtypes, library.exp2_of_fraction.restype = [ctypes.c_double], ctypes.c_double
     return library
 
 
@@ -438,3 +441,14 @@ def test_engines_give_up_a_pair_with_a_bad_number(strips, engine, bad):
         spoiled[at] = bad
         assert run(strips, engine, 1.0, x=spoiled, y=y, keeps=False) is None, at
         assert run(strips, engine, 1.0, x=y, y=spoiled, keeps=False) is None, at
+
+
+def test_a_fraction_s_power_of_two_is_right_to_the_last_place(strips):
+    """In float64, against numbers of 60 digits."""
+    generator = np.random.default_rng(11)
+    fractions = [-0.5, 0.5, 0.0, 2.0**-60, *generator.uniform(-0.5, 0.5, 2000).tolist()]
+    with decimal.localcontext(prec=60):
+        for fraction in fractions:
+            exact = (decimal.Decimal(fraction) * decimal.Decimal(2).ln()).exp()
+            error = abs(decimal.Decimal(strips.exp2_of_fraction(fraction)) - exact)
+            assert error <= decimal.Decimal(math.ulp(1.0 if exact >= 1 else 0.5)), fraction

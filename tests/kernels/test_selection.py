@@ -332,10 +332,8 @@ def test_a_band_goes_to_the_ring_that_is_wide_enough(band, expected):
 
 def test_a_band_as_wide_as_the_series_is_none():
     for batch, n, dim in ((5000, 200, 1), (2, 2000, 1), (5000, 200, 3), (4, 500, 20)):
-        for wide in (n, 2**40):
-            assert chosen("sm_90", batch, n, dim, options=(True, False, False), radius=wide) == chosen(
-                "sm_90", batch, n, dim
-            )
+        plain = chosen("sm_90", batch, n, dim)
+        assert all(chosen("sm_90", batch, n, dim, options=(True, False, False), radius=z) == plain for z in (n, 2**40))
 
 
 def test_gradients_of_a_few_hundred_pairs_take_as_long_whatever_the_data():
@@ -461,7 +459,7 @@ def test_a_specialisation_can_be_asked_for(name):
             if dim > 1 or kernel == "tiled" or options:  # any cost, but float32 alone
                 soft_dtw(x.double(), y.double(), kernel=name)
             else:
-                soft_dtw(x, y, kernel=name, cost="cityblock", bandwidth=20)
+                soft_dtw(x.double(), y.double(), kernel=name, bandwidth=20)
         with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
             soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
     soft_dtw_alignment(x, y, kernel=kernel)

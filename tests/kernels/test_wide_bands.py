@@ -17,22 +17,10 @@ LINEAR, LOG2 = (KernelCase(GPU, f"stencil/{name}") for name in ("linear_domain",
 
 def statuses(kernel, x, y, gammas, bandwidth, warp_penalty=0.0, cost="sqeuclidean", lengths=(None, None)):
     """The number format that has taken each pair."""
-    own = torch.tensor(bandwidth).to(GPU) if isinstance(bandwidth, list) else None
+    own, radius = (torch.tensor(bandwidth).to(GPU), -1) if isinstance(bandwidth, list) else (None, bandwidth)
     lengths = [None if z is None else torch.tensor(z).to(GPU) for z in lengths]
     gammas = torch.tensor(gammas, dtype=torch.float64).to(GPU)
-    options = (
-        *lengths,
-        own,
-        gammas,
-        None,
-        -1 if own is not None else bandwidth,
-        1.0,
-        warp_penalty,
-        cost,
-        kernel.name,
-        0,
-        True,
-    )
+    options = (*lengths, own, gammas, None, radius, 1.0, warp_penalty, cost, kernel.name, 0, True)
     return of_saved(ops.forward(x.float().to(GPU), y.float().to(GPU), *options)[1], len(x))
 
 

@@ -43,22 +43,6 @@ constexpr int kTop = 1000, kLeast = -1000;
 // measured on an H200: in 2^-29 of the last place, as widen has it. Over hundreds of steps that would add up.
 constexpr unsigned kTooLowBelowOne = 5u << 26, kTooLowAroundOne = 3u << 24;
 
-// 2^f for |f| <= 1/2, to 2e-17: the polynomial of degree 11 through Chebyshev's points.
-__device__ __forceinline__ double power_of_fraction(double f) {
-  double sum = 4.4558179083360645e-10;
-  sum = fma(sum, f, 7.074194297288521e-09);
-  sum = fma(sum, f, 1.0178057087733941e-07);
-  sum = fma(sum, f, 1.3215432535912375e-06);
-  sum = fma(sum, f, 1.5252733841556773e-05);
-  sum = fma(sum, f, 0.00015403530463724353);
-  sum = fma(sum, f, 0.001333355814640647);
-  sum = fma(sum, f, 0.009618129107587256);
-  sum = fma(sum, f, 0.055504108664821625);
-  sum = fma(sum, f, 0.24022650695910158);
-  sum = fma(sum, f, 0.6931471805599453);
-  return fma(sum, f, 1.0);
-}
-
 // The constants of a pair's recurrence, by its penalty p in exponents of 2: none, or any up to kMost.
 template <typename T>
 struct NoLinearPenalty {
@@ -97,7 +81,7 @@ class LinearPenalty {
     tilt_ = static_cast<T>(sum - whole);
     of_step_ = sum - p;
     const double exponent = p - of_step_, nearest = rint(exponent);
-    diagonal_ = power_of_fraction(exponent - nearest) * power_of_two(static_cast<int>(nearest));
+    diagonal_ = DeviceMath<double>::exp2_of_fraction(exponent - nearest) * power_of_two(static_cast<int>(nearest));
     top_ = kTop - static_cast<int>(ceil(p));
   }
   __device__ __forceinline__ bool fits(T deepest, T most) const { return exists && deepest + (kTop - top_) <= most; }
@@ -154,7 +138,7 @@ struct FullWeight {
   __device__ __forceinline__ static FullWeight of(const Pair& pair, double difference) {
     const double exponent = pair.cost.exponent(difference, pair.penalty.tilt());
     const double shifted = exponent + Whole<double>::rounder;
-    const double fraction = power_of_fraction(exponent - (shifted - Whole<double>::rounder));
+    const double fraction = DeviceMath<double>::exp2_of_fraction(exponent - (shifted - Whole<double>::rounder));
     const int whole = static_cast<int>(static_cast<unsigned>(__double2loint(shifted)) << 20);
     return {__hiloint2double(__double2hiint(fraction) + whole, __double2loint(fraction)), difference};
   }

@@ -100,8 +100,10 @@ inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
   return best;
 }
 constexpr int64_t kLongestVectors = 2048;
+// Of few dimensions, or of one and too long for the kernels of short pairs.
 inline bool are_vectors(const Call& call) {
-  return call.is_multivariate() && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
+  const bool are_long = !call.is_float64 && call.is_univariate() && !call.has_band && !are_short_pairs(call);
+  return (call.is_multivariate() || are_long) && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
 }
 inline bool are_matrices(const Call& call) {
   return !call.is_float64 && call.cost == Cost::kMatrix && std::max(call.n, call.m) <= kLongestVectors;

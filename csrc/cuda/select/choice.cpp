@@ -77,11 +77,9 @@ const ByDims kOfValues = {
     {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
     {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
 };
-// One dimension with a band that a ring holds.
-const ByLength
-    kOfRings =
-        {{kLongAlone, {kAlways}}, {400, {kRound / 2 + 1}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}},
-    kOfRingGradients = {{kShort, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}};
+// One dimension with a band that a ring holds. Values alone as without one.
+const ByLength kOfRingGradients = {
+    {kShort, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}};
 // Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
 const ByDims kOfBands = {
     {4, {{kLongestVectors, {kNever}}, {kAny, {950}}}},
@@ -130,7 +128,7 @@ Turns turns_of(const Call& call) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
-  if (has_ring(call)) return find(call.keeps ? kOfRingGradients : kOfRings, call.n);
+  if (has_ring(call)) return call.keeps ? find(kOfRingGradients, call.n) : find(kOfValues, 1, call.n);
   if (!is_plain && are_short_pairs(call)) return find(call.keeps ? kOfShortPairGradients : kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);

@@ -24,12 +24,15 @@ cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f)
   };
   const auto with_dims = [&](auto dims) {
     constexpr int kRows = rows_of_group(dims()), kRowsInBand = rows_of_group(dims(), true);
-    if (call_of(problem, false).has_band)
-      return f(static_cast<VectorGroup<CostType, dims(), kRowsInBand, Log2Penalty, true>*>(nullptr));
+    if constexpr (dims() > 1)
+      if (call_of(problem, false).has_band)
+        return f(static_cast<VectorGroup<CostType, dims(), kRowsInBand, Log2Penalty, true>*>(nullptr));
     if constexpr (has_tall_rows(dims()))
       if (rows == kTallVectorRows) return with_rows(dims, std::integral_constant<int, kTallVectorRows>());
     return with_rows(dims, std::integral_constant<int, kRows>());
   };
+  if constexpr (std::is_same_v<CostType, VectorCost<SquaredVectors>>)
+    if (problem.dim == 1) return with_dims(std::integral_constant<int, 1>());
   if (problem.dim == 2) return with_dims(std::integral_constant<int, 2>());
   if (problem.dim == 3) return with_dims(std::integral_constant<int, 3>());
   if (problem.dim == 4) return with_dims(std::integral_constant<int, 4>());
