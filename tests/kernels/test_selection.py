@@ -42,7 +42,8 @@ TABLE = [
     # Float64 is slow on most: float32 pairs begin in integer log2 there, and float64 ones have no fast format.
     ((4096, 512, 1, torch.float32, "stencil"), {"sm_75 sm_86 sm_89 sm_120": "integer_log2", "": "linear_domain"}),
     ((4096, 512, 1, torch.float64, "stencil"), {"sm_75 sm_86 sm_89 sm_120": "extended_range", "": "linear_domain"}),
-    ((4096, 800, 1, torch.float32, "stencil"), {"": "extended_range"}),
+    ((4096, 800, 1, torch.float32, "stencil"), {"": "vector_log2"}),
+    ((4096, 2049, 1, torch.float32, "stencil"), {"": "extended_range"}),
     # A block needs 216 KiB of shared memory, and barriers in it.
     (
         (2, 2048, 1, torch.float32, "tiled"),
@@ -250,7 +251,11 @@ def test_the_fast_formats_take_penalties_and_costs_of_one_dimension():
         for gradient in (False, True):
             assert chosen("sm_90", 1, 512, gradient=gradient, **option) == "tiled/bidirectional"
             assert chosen("sm_90", 400, 512, gradient=gradient, **option) == "stencil/linear_domain"
-    assert chosen("sm_90", 10**5, 513, gradient=True, options=(False, True, False)) == "tiled/warp_specialised"
+    # Many long ones are integer log2's, whatever the cost; with lengths likewise.
+    for option in ({}, {"cost": "huber"}, {"options": (False, True, True)}):
+        assert chosen("sm_90", 10**5, 513, gradient=True, **option) == "stencil/vector_log2"
+        assert chosen("sm_90", 10**5, 2049, gradient=True, **option) != "stencil/vector_log2"
+    assert chosen("sm_90", 10**5, 2049, gradient=True, options=(False, True, False)) == "tiled/warp_specialised"
 
 
 @pytest.mark.parametrize("gradient", [False, True])

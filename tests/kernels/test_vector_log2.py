@@ -1,4 +1,4 @@
-"""Many pairs of two to eight dimensions in integer log2 (csrc/cuda/kernels/vector_log2)."""
+"""Many pairs of two to eight dimensions, and long ones of one, in integer log2 (csrc/cuda/kernels/vector_log2)."""
 
 import numpy as np
 import pytest
@@ -227,3 +227,20 @@ def test_results_are_the_same_every_time():
     x, y = (of_batch(series("walks", 9, 120, 3, seed), batch) for seed in (1, 2))
     for first, second in zip(run(KERNEL, x, y, 0.5), run(KERNEL, x, y, 0.5), strict=True):
         assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("kind", ["noise", "walks", "steps"])
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("sizes", [(520, 30), (100, 1420), (700, 90), (513, 520)], ids=str)
+def test_long_pairs_of_one_dimension(sizes, cost, kind):
+    """Which are too long for the kernels of short pairs."""
+    x, y = (series(kind, 3, length, 1, seed) for length, seed in zip(sizes, (5, 6), strict=True))
+    batch = 1025 if GPU == "cuda" else 9
+    for gamma, penalty in ((1.0, 0.0), (0.1, 0.3), (0.01, 0.0)):
+        options = {"warp_penalty": penalty, "cost": cost}
+        assert TAKEN in statuses(of_batch(x, batch), of_batch(y, batch), cost, gamma, penalty)
+        assert_pairs(run(KERNEL, of_batch(x, batch), of_batch(y, batch), gamma, **options), x, y, cost, gamma, penalty)
+    lengths = [[max(1, size - 7), size, size // 2 + 1] for size in sizes]
+    of_all = {f"{z}_lengths": of_batch(torch.tensor(own), batch).to(GPU) for z, own in zip("xy", lengths, strict=True)}
+    results = run(KERNEL, of_batch(x, batch), of_batch(y, batch), 0.3, cost=cost, **of_all)
+    assert_pairs(results, x, y, cost, 0.3, lengths=lengths)

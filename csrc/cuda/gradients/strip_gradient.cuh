@@ -303,11 +303,15 @@ __device__ __forceinline__ T gradient_scale(const Problem<T>& problem, const Gra
   return scale * T(factor_of(problem.cost));
 }
 
-// By all threads of a block.
+// By so many threads, or by all of a block.
 template <typename T>
-__device__ __noinline__ void invalid_backward(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
-  const int64_t thread = threadIdx.y * blockDim.x + threadIdx.x;
-  spoil_gradient(problem, gradient, problem.extent(pair), pair, thread, blockDim.x * blockDim.y);
+__device__ __noinline__ void invalid_backward(
+    const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair, int thread, int threads) {
+  spoil_gradient(problem, gradient, problem.extent(pair), pair, thread, threads);
+}
+template <typename T>
+__device__ __forceinline__ void invalid_backward(const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair) {
+  invalid_backward(problem, gradient, pair, threadIdx.y * blockDim.x + threadIdx.x, blockDim.x * blockDim.y);
 }
 
 }  // namespace softdtw

@@ -28,9 +28,6 @@ inline int stencil_warps(int64_t pairs, int64_t strips) {
   return static_cast<int>(std::min<int64_t>(strips, pairs >= 2048 ? 1 : pairs >= 1024 ? 2 : kStencilWarps));
 }
 
-// After other kernels have taken most pairs: so many of those that are left at once.
-constexpr int64_t kPairsGivenUpAtOnce = 1024, kBandsGivenUpAtOnce = 4096;  // the strips of a band wait for each other
-
 // One dimension, with a cost that the kernels of kernels/linear_domain and kernels/warp_specialised have (options).
 inline bool is_of_numbers(const Call& call) {
   const bool is_known = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean || call.cost == Cost::kCityblock ||
@@ -102,7 +99,7 @@ inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
 constexpr int64_t kLongestVectors = 2048;
 // Of few dimensions, or of one and too long for the kernels of short pairs.
 inline bool are_vectors(const Call& call) {
-  const bool are_long = !call.is_float64 && call.is_univariate() && !call.has_band && !are_short_pairs(call);
+  const bool are_long = !call.is_float64 && is_of_numbers(call) && !call.has_band && !are_short_pairs(call);
   return (call.is_multivariate() || are_long) && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
 }
 inline bool are_matrices(const Call& call) {

@@ -97,11 +97,13 @@ const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {40
 // slower with a penalty or a band.
 constexpr int64_t kOfVectorOptions = 300;
 const ByDims kOfVectorValues = {
+    {1, {{768, {600}}, {kAny, {1000}}}},
     {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
     {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
     {kAny, {{64, {2000}}, {kAny, {800}}}},
 };
 const ByDims kOfVectorGradients = {
+    {1, {{768, {450}}, {kAny, {900}}}},
     {4, {{128, {290}}, {256, {264}}, {kAny, {300}}}},
     {kAny, {{128, {290}}, {kLong, {380}}, {kAny, {430}}}},
 };

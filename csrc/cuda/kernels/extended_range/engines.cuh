@@ -34,8 +34,9 @@ struct ExtendedRange {
   using T = typename S::Scalar;
   using Kept = Saved<S>;
   using Upwards = Flows<S>;
-  // Where others may come first: blocks of pairs that were taken before are not launched one by one.
-  static constexpr bool kTakesTurns = sizeof(T) == 8 || Tile::kUnivariate || kMayBeLeft<Tile>;
+  // Whether others come first, and whether they may: what they leave has blocks of teams, but for ready-made costs.
+  static constexpr bool kIsLeft = std::is_same_v<Tile, LeftOverTile<S>>,
+                        kMayHaveTeams = sizeof(T) == 8 || Tile::kUnivariate || kIsLeft;
   static constexpr bool kIsAhead = kFewPairs && sizeof(T) == 4 && S::kRows == 2 && Tile::kUnivariate;
   static constexpr bool kIsOfMatrix = softdtw::kIsOfMatrix<Tile>;
   static constexpr bool kIsForwardAhead = kIsAhead || (kIsOfMatrix && S::kRows == 2);
@@ -96,21 +97,36 @@ struct SavedLayout {
     using Kept = typename Engine::Kept;
     return saved == nullptr ? Kept() : Kept(kept_memory(saved), Sizes<typename Engine::S>(problem), bytes_of_pair());
   }
-  // Pairs of the extended range that are under way at once: after another engine, no more than fill the machine, but for those of
-  // ready-made costs, whose blocks take no turns.
+  // A launch of the extended range: its blocks, their warps, and of these how many a pair has at least (kernels/stencil/team.cuh).
+  struct Grid {
+    int64_t blocks;
+    int warps, fewest;
+  };
+  // A block has a pair, and up to `most_of_pair` warps. has_teams: no more blocks than are under way at once, each with as many warps as
+  // a pair has strips, of `most` that a multiprocessor has registers for. In a band strips wait for each other.
+  Grid grid(bool has_teams, int most_of_pair, int most, int bytes_of_warp) const {
+    const int64_t strips = Sizes<S>(problem).strips;
+    if (!has_teams) {
+      const int warps = std::min(stencil_warps(is_of_vectors ? 1 : problem.batch, strips), most_of_pair);
+      return {problem.batch, warps, warps};
+    }
+    constexpr int kMostInBand = 4;
+    const DeviceProperties& device = current_device();
+    int warps = 1;
+    while (warps < strips && 2 * warps <= (is_banded ? kMostInBand : most) &&
+           2 * warps * bytes_of_warp <= device.block_bytes)
+      warps *= 2;
+    return {
+        std::min(problem.batch, int64_t{device.processors} * (most / warps)), warps, is_banded ? 1 : std::min(warps, 2)};
+  }
+  // Pairs under way at once, at most: all, or a warp each.
   int64_t rows() const {
-    if (!has_statuses || problem.cost == Cost::kMatrix) return problem.batch;
-    return std::min(problem.batch, is_banded ? kBandsGivenUpAtOnce : kPairsGivenUpAtOnce);
+    constexpr int64_t kMostWarps = kStencilWarps * 4;
+    return has_statuses ? std::min(problem.batch, current_device().processors * kMostWarps) : problem.batch;
   }
   // Which they are, by the statuses.
   PairsLeft left(PairStatus* statuses) const {
     return has_lists ? PairLists(statuses, problem.batch).given_up() : PairsLeft{statuses};
-  }
-  // Of a block. The few pairs that foresight or the range of ready-made costs leaves shorten their time by several; others cost
-  // little by two.
-  int warps(int64_t strips) const {
-    const bool are_few = has_lists || (is_of_vectors && problem.cost == Cost::kMatrix);
-    return stencil_warps(are_few ? 1 : rows(), strips);
   }
   // What flows between strips in backward.
   int64_t flow_bytes() const { return sizeof(T) * Flows<S>::scalars(rows(), Sizes<S>(problem), problem.dim); }

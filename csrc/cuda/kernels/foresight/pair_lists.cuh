@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cuda/hardware/assembly.cuh"
 #include "cuda/numbers/pair_status.cuh"
 
 namespace softdtw {
@@ -17,14 +18,21 @@ struct PairsLeft {
   __device__ __forceinline__ bool has(int64_t pair) const {
     return statuses == nullptr || statuses[pair] == PairStatus::kGivenUp;
   }
-  // Calls go(pair) for those of a block, which come one after another.
-  template <class Go>
-  __device__ __forceinline__ void for_each_of_block(int64_t batch, Go&& go) const {
+  // The block's own pair of that number, by whole warps; -1 where it has fewer, and how many it has up to that one. Whoever goes on to
+  // the next one looks again from the first one: that keeps nothing in registers.
+  __device__ __noinline__ int64_t pair_of_block(int64_t batch, int number, int& seen) const {
     const int64_t end = list == nullptr ? batch : *count;
-    for (int64_t i = blockIdx.x; i < end; i += gridDim.x) {
-      const int64_t pair = list == nullptr ? i : list[i];
-      if (has(pair)) go(pair);
+    seen = 0;
+    for (int64_t first = blockIdx.x; first < end; first += int64_t{kWarp} * gridDim.x) {
+      const int64_t own = first + int64_t{threadIdx.x} * gridDim.x;
+      unsigned there = __ballot_sync(kAllLanes, own < end && (list != nullptr || has(own)));
+      for (; there != 0; there &= there - 1)
+        if (seen++ == number) {
+          const int64_t i = first + int64_t{__ffs(there) - 1} * gridDim.x;
+          return list == nullptr ? i : list[i];
+        }
     }
+    return -1;
   }
 };
 

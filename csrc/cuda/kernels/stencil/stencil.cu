@@ -1,86 +1,114 @@
 // stencil: one block per pair, the table never leaves the chip.
 //
-// Threads to work: block b is pair b, and where there are fewer blocks than pairs, every one that many further; its W warps
-// take consecutive strips (strip.cuh), so strip s belongs to warp s % W, and a round is W strips. Within a round warps run as a
-// pipeline: warp w sweeps its strip while warp w - 1 is still ahead of it in the strip above. W = 1 for many pairs (no waiting at
-// all), more for few.
+// Threads to work: block b has pair b, and where there are fewer blocks than pairs, every one that many further, or what other kernels
+// have left of these. W warps, all of the block or a team (team.cuh), take consecutive strips of a pair (strip.cuh), so strip s belongs to
+// warp s % W, and a round is W strips. Within a round warps run as a pipeline: warp w sweeps its strip while warp w - 1 is still ahead
+// of it in the strip above. W = 1 for many pairs (no waiting at all), more for few.
 #include <algorithm>
 
 #include "cuda/costs/few_dims_tile.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/kernels/linear_domain/linear_domain.h"
 #include "cuda/select/face.h"
+#include "team.cuh"
 
 namespace softdtw {
 namespace {
 
-template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kForwardBlocks) stencil_forward(
-    const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
-    Edges<S> edges, const __grid_constant__ PairsLeft left) {
-  __shared__ Progress words[kStencilWarps];
-  const int warp = threadIdx.y, warps = blockDim.y;
-  const auto sweep = [&](int64_t pair) {
-    const Extent extent = problem.extent(pair);
-    if (!extent.valid()) return invalid_forward(value, pair);
-    __syncthreads();  // the pair before is done
-    if (threadIdx.x == 0) words[warp] = 0;
-    __syncthreads();
+// Warps of a multiprocessor that registers are given out for: of blocks of kStencilWarps, or of one block of teams.
+template <class Engine>
+constexpr int kForwardWarps = kStencilWarps * Engine::kForwardBlocks;
+template <class Engine>
+constexpr int kBackwardWarps = kStencilWarps * Engine::kBackwardBlocks;
 
+// Calls go(team, pair) for the block's pairs: those that are left, or its own one, if that is.
+template <bool kHasTeams, class S, class Go>
+__device__ __forceinline__ void for_pairs_of_block(
+    const Problem<typename S::Scalar>& problem, const PairsLeft& left, int fewest, Progress* words, Go&& go) {
+  if constexpr (kHasTeams) {
+    Team team(left, problem.batch, fewest, words);
+    const int rounds = static_cast<int>(problem.n / S::kStripRows) + 2;
+    team.for_each_pair(left, problem.batch, rounds, [&](int64_t pair) { go(team, pair); });
+  } else if (left.has(blockIdx.x)) {
+    go(WholeBlock(words), int64_t{blockIdx.x});
+  }
+}
+
+template <class Engine, bool kHasTeams, class S = typename Engine::S>
+__global__ void __launch_bounds__(
+    kWarp*(kHasTeams ? kForwardWarps<Engine> : kStencilWarps), kHasTeams ? 1 : Engine::kForwardBlocks)
+    stencil_forward(
+        const __grid_constant__ Problem<typename S::Scalar> problem, typename S::Scalar* value, typename Engine::Kept saved,
+        Edges<S> edges, const __grid_constant__ PairsLeft left, int fewest) {
+  __shared__ Progress words[kHasTeams ? kForwardWarps<Engine> : kStencilWarps];
+  const auto sweep = [&](const auto& team, int64_t pair) {
+    const int warp = team.warp, warps = team.warps;
+    const Extent extent = problem.extent(pair);
+    if (!extent.valid()) {
+      if (warp == 0 && threadIdx.x == 0) value[pair] = NAN;
+      return;
+    }
     const int strips = strips_of<S>(extent);
     for (int strip = warp, round = 0; strip < strips; strip += warps, ++round) {
       ForwardStrip<S> job;
       job.pair = pair;
       job.strip = strip;
-      job.round = round;
+      job.round = team.first_round + round;
       job.edges = edges;
       if (warps > 1) {
-        if (strip > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
-        job.own_word = &words[warp];
+        if (strip > 0) job.producer = {&team.words[(warp + warps - 1) % warps], nullptr, job.round - (warp == 0)};
+        job.own_word = &team.words[warp];
       }
       Engine::forward(problem, extent, job, saved, value);
     }
   };
-  if constexpr (Engine::kTakesTurns)
-    left.for_each_of_block(problem.batch, sweep);
-  else if (left.has(blockIdx.x))
-    sweep(blockIdx.x);
+  for_pairs_of_block<kHasTeams, S>(problem, left, fewest, words, sweep);
 }
 
-template <class Engine, class S = typename Engine::S>
-__global__ void __launch_bounds__(kWarp* kStencilWarps, Engine::kBackwardBlocks) stencil_backward(
-    const __grid_constant__ Problem<typename S::Scalar> problem,
-    const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
-    typename Engine::Upwards flows, const __grid_constant__ PairsLeft left) {
+template <class Engine, bool kHasTeams, class S = typename Engine::S>
+__global__ void __launch_bounds__(
+    kWarp*(kHasTeams ? kBackwardWarps<Engine> : kStencilWarps), kHasTeams ? 1 : Engine::kBackwardBlocks)
+    stencil_backward(
+        const __grid_constant__ Problem<typename S::Scalar> problem,
+        const __grid_constant__ Gradient<typename S::Scalar> gradient, typename Engine::Kept saved,
+        typename Engine::Upwards flows, int64_t rows, const __grid_constant__ PairsLeft left, int fewest) {
   ptx::let_next_kernel_start();
-  __shared__ Progress words[kStencilWarps];
-  const int warp = threadIdx.y, warps = blockDim.y;
-  const auto go_back = [&](int64_t pair) {
+  __shared__ Progress words[kHasTeams ? kBackwardWarps<Engine> : kStencilWarps];
+  const auto go_back = [&](const auto& team, int64_t pair) {
+    const int warp = team.warp, warps = team.warps;
     const Extent extent = problem.extent(pair);
-    if (!has_gradient(gradient, extent, pair)) return invalid_backward(problem, gradient, pair);
-    __syncthreads();  // the pair before is done
-    if (threadIdx.x == 0) words[warp] = 0;
-    __syncthreads();
-
+    if (!has_gradient(gradient, extent, pair)) {
+      if (warp == 0) invalid_backward(problem, gradient, pair, threadIdx.x, kWarp);
+      return;
+    }
     // Warp w takes the strips w, w + W, ... counted from the last one.
     const int strips = strips_of<S>(extent);
     for (int i = warp, round = 0; i < strips; i += warps, ++round) {
       BackwardStrip job;
       job.pair = pair;
       job.row = blockIdx.x;
+      if (kHasTeams) job.row = rows == problem.batch ? pair : job.row * blockDim.y + team.number;
       job.strip = strips - 1 - i;
-      job.round = round;
+      job.round = team.first_round + round;
       if (warps > 1) {
-        if (i > 0) job.producer = {&words[(warp + warps - 1) % warps], nullptr, round - (warp == 0)};
-        job.own_word = &words[warp];
+        if (i > 0) job.producer = {&team.words[(warp + warps - 1) % warps], nullptr, job.round - (warp == 0)};
+        job.own_word = &team.words[warp];
       }
       Engine::backward(problem, gradient, extent, job, saved, flows);
     }
   };
-  if constexpr (Engine::kTakesTurns)
-    left.for_each_of_block(problem.batch, go_back);
-  else if (left.has(blockIdx.x))
-    go_back(blockIdx.x);
+  for_pairs_of_block<kHasTeams, S>(problem, left, fewest, words, go_back);
+}
+
+// Calls launch(whether with teams) for an engine whose pairs are left by others, or are all of a problem's.
+template <class Engine, class Launch>
+cudaError_t with_teams(bool are_left, Launch&& launch) {
+  if constexpr (Engine::kMayHaveTeams)
+    if (are_left) return launch(std::true_type());
+  if constexpr (Engine::kIsLeft)
+    return cudaErrorInvalidValue;
+  else
+    return launch(std::false_type());
 }
 
 // As with_tile, for forward, where series of few dimensions have tiles of their own.
@@ -168,9 +196,12 @@ cudaError_t forward(
     return with_forward_tile<S>(problem, plan, [&](auto tile, auto takes_options) {
       using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, false, takes_options()>;
       const Saved<S> kept = layout.template kept<Engine>(saved);
-      return launch(
-          stencil_forward<Engine>, layout.rows(), layout.warps(sizes.strips), Engine::kForwardBytes, stream, problem, value,
-          kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), layout.left(statuses));
+      return with_teams<Engine>(plan.gives_up_pairs(), [&](auto has_teams) {
+        const auto grid = layout.grid(has_teams(), kStencilWarps, kForwardWarps<Engine>, Engine::kForwardBytes);
+        return launch(
+            stencil_forward<Engine, has_teams()>, grid.blocks, grid.warps, Engine::kForwardBytes, stream, problem, value,
+            kept, keeps ? kept.edges : Edges<S>::rows(parts[0], sizes.groups), layout.left(statuses), grid.fewest);
+      });
     });
   });
 }
@@ -191,10 +222,15 @@ cudaError_t backward(
       const auto go_back = [&](auto tile, auto takes_options) {
         using Engine = ExtendedRange<S, std::remove_pointer_t<decltype(tile)>, false, takes_options()>;
         // Each of the pairs under way has a row of what flows between its strips.
-        return launch(
-            stencil_backward<Engine>, layout.rows(), std::min(layout.warps(sizes.strips), Engine::kBackwardWarps),
-            Engine::kBackwardBytes, stream, problem, target, layout.template kept<Engine>(memory),
-            Flows<S>(parts[1], layout.rows(), sizes), layout.left(statuses));
+        return with_teams<Engine>(plan.gives_up_pairs(), [&](auto has_teams) {
+          const auto grid =
+              layout.grid(has_teams(), Engine::kBackwardWarps, kBackwardWarps<Engine>, Engine::kBackwardBytes);
+          const int64_t rows = layout.rows();
+          return launch(
+              stencil_backward<Engine, has_teams()>, grid.blocks, grid.warps, Engine::kBackwardBytes, stream, problem,
+              target, layout.template kept<Engine>(memory), Flows<S>(parts[1], rows, sizes), rows, layout.left(statuses),
+              grid.fewest);
+        });
       };
       const cudaError_t error = with_tile<S, true>(problem, go_back, plan.gives_up_pairs());
       if (error != cudaSuccess || !plan.gives_up_pairs()) return error;

@@ -1,4 +1,4 @@
-// Many pairs of two to eight dimensions in integer log2 (../integer_log2/integer_log2.cuh).
+// Many pairs of two to eight dimensions, and long ones of one, in integer log2 (../integer_log2/integer_log2.cuh).
 //
 // Threads to work: a pair has 8, 16 or 32 lanes of a warp, a group, and a lane 8 or 12 rows, or 4 of more than four dimensions or with a
 // band, whose vectors it holds. So a group has a strip of the table, and goes through the pair's strips in turn: the last row of one waits in device

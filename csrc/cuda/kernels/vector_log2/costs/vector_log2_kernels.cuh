@@ -17,10 +17,14 @@ struct MatrixCost {};
 // Calls f with null of the type of the groups that kernels are compiled for.
 template <class CostType, class F>
 cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f) {
+  // Of one dimension euclidean costs are cityblock ones, and only squared ones have kernels without a penalty.
+  constexpr bool kIsSquared = std::is_same_v<CostType, VectorCost<SquaredVectors>>,
+                 kHasNumbers = !std::is_same_v<CostType, VectorCost<EuclideanVectors>>;
   const auto with_rows = [&](auto dims, auto rows) {
-    if (call_of(problem, false).has_penalty)
-      return f(static_cast<VectorGroup<CostType, dims(), rows(), Log2Penalty>*>(nullptr));
-    return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
+    if constexpr (dims() > 1 || kIsSquared)
+      if (!call_of(problem, false).has_penalty)
+        return f(static_cast<VectorGroup<CostType, dims(), rows(), NoLog2Penalty>*>(nullptr));
+    return f(static_cast<VectorGroup<CostType, dims(), rows(), Log2Penalty>*>(nullptr));
   };
   const auto with_dims = [&](auto dims) {
     constexpr int kRows = rows_of_group(dims()), kRowsInBand = rows_of_group(dims(), true);
@@ -31,7 +35,7 @@ cudaError_t with_group(CostType, const Problem<float>& problem, int rows, F&& f)
       if (rows == kTallVectorRows) return with_rows(dims, std::integral_constant<int, kTallVectorRows>());
     return with_rows(dims, std::integral_constant<int, kRows>());
   };
-  if constexpr (std::is_same_v<CostType, VectorCost<SquaredVectors>>)
+  if constexpr (kHasNumbers)
     if (problem.dim == 1) return with_dims(std::integral_constant<int, 1>());
   if (problem.dim == 2) return with_dims(std::integral_constant<int, 2>());
   if (problem.dim == 3) return with_dims(std::integral_constant<int, 3>());
