@@ -15,7 +15,7 @@ KERNELS = ("cpu", *CUDA_KERNELS)
 NAMES = ("auto", *KERNELS)
 SPECIALIZATIONS = {
     "diagonal": ("plain",),
-    "stencil": ("multivariate", "linear_domain", "integer_log2", "banded", "vector_log2", "extended_range"),
+    "stencil": ("multivariate", "banded", "linear_domain", "integer_log2", "vector_log2", "extended_range"),
     "tiled": ("bidirectional", "few_dims", "multivariate", "warp_specialised", "extended_range"),
 }
 MATRIX = "matrix"  # the cost of ready-made cost matrices
