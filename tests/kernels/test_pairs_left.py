@@ -4,7 +4,7 @@ its warps go over them side by side (kernels/stencil/team.cuh)."""
 import numpy as np
 import pytest
 import torch
-from cases import GPU, OF_GPU, KernelCase, normal, run
+from cases import GPU, OF_GPU, KernelCase, normal, run, run_from_cost
 from test_wide_bands import statuses
 
 pytestmark = OF_GPU
@@ -46,6 +46,20 @@ def test_each_of_them_is_as_without_the_others(n, left, name):
             largest = np.abs(expected_here).reshape(len(expected_here), -1).max(1, initial=own)
             error = np.abs(result[at] - expected_here).reshape(len(expected_here), -1).max(1, initial=0)
             assert np.all(error <= (3e-5 if i == 0 else 1e-3) * largest), (own, (error / largest).max())
+
+
+def test_those_of_ready_made_costs_wherever_they_are():
+    """Of more pairs than could be under way at once if they were swept by teams, as these are not."""
+    some, batch, n = 5, 2600, 20
+    costs = (normal(some, n, n, seed=1) ** 2).float()
+    pairs = torch.arange(batch) % some
+    gamma = torch.full((batch,), 0.5, dtype=torch.float64)
+    gamma[[3, 700, 2111, 2112, 2113, 2500, 2599]] = 1e-5
+    results = run_from_cost(KernelCase(GPU, "stencil/vector_log2"), costs[pairs], gamma.to(GPU))
+    for own in (1e-5, 0.5):
+        at = (gamma == own).numpy()
+        for actual, expected in zip(results, run_from_cost(KernelCase("cpu", "cpu"), costs.double(), own), strict=True):
+            np.testing.assert_allclose(actual[at], expected[pairs[at]], rtol=3e-5, atol=1e-3 if actual.ndim > 1 else 1e-5)
 
 
 def test_tiny_gammas_are_left():

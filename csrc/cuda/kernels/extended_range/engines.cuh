@@ -119,10 +119,11 @@ struct SavedLayout {
     return {
         std::min(problem.batch, int64_t{device.processors} * (most / warps)), warps, is_banded ? 1 : std::min(warps, 2)};
   }
-  // Pairs under way at once, at most: all, or a warp each.
+  // Pairs under way at once, at most: all, or of teams one for each warp.
   int64_t rows() const {
     constexpr int64_t kMostWarps = kStencilWarps * 4;
-    return has_statuses ? std::min(problem.batch, current_device().processors * kMostWarps) : problem.batch;
+    const bool may_have_teams = has_statuses && problem.cost != Cost::kMatrix;
+    return may_have_teams ? std::min(problem.batch, current_device().processors * kMostWarps) : problem.batch;
   }
   // Which they are, by the statuses.
   PairsLeft left(PairStatus* statuses) const {
