@@ -163,7 +163,7 @@ bool run_short_pair_of(const Problem<T>& problem, const ShortPairLayout& layout,
 template <typename T, ShortPairKind kKind = ShortPairKind::kLinear>
 bool run_short_pair(const Pair<T>& pair, int lanes) {
   const Problem<T> problem = problem_of(pair);
-  ShortPairLayout layout(pair.n, pair.m, lanes);
+  ShortPairLayout layout(pair.n, pair.m, lanes, false);
   if constexpr (kKind == ShortPairKind::kWindow || kKind == ShortPairKind::kLog2Window) {
     layout.rows = ShortPairLayout::kMostRows;
     layout.has_windows = true;
