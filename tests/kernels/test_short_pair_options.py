@@ -73,8 +73,8 @@ def test_penalties_gammas_and_lengths_of_every_pair(sizes, cost, dtype):
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_gradients_in_windows(cost):
-    """Of so many pairs that backward goes where E counts; all but some have a single cell."""
-    batch, some, n, m = 1024, 6, 400, 380
+    """Of so many cells that backward goes where E counts; all pairs but some have a single one."""
+    batch, some, n, m = 1024, 6, 512, 512
     x, y = normal(some, n, 1, seed=3).float(), (normal(some, m, 1, seed=4).cumsum(1) / 5).float()
     gammas, penalties = torch.tensor([1.0, 0.1, 0.01] * 2).double(), torch.tensor([0.3, 0.7, 30.0, 0.0, 1e-3, 0.2]).double()
     more = {"x": x, "y": y, "gamma": gammas, "warp_penalty": penalties}

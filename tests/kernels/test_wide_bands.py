@@ -12,6 +12,7 @@ from torchsoftdtw._kernels import ops
 from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = OF_GPU
+FIRST_IN_WINDOW = 3  # of PairStatus
 LINEAR, LOG2 = (KernelCase(GPU, f"stencil/{name}") for name in ("linear_domain", "integer_log2"))
 
 
@@ -51,7 +52,7 @@ def test_other_costs_and_penalties(options, gamma):
     for kind, n, m, radius in (("noise", 150, 150, 130), ("walks", 61, 400, 20), ("sines", 330, 300, 120)):
         x, y = series(kind, batch, n, 1), series(kind, batch, m, 2)
         assert DEEP in statuses(LOG2, x, y, [gamma] * batch, radius, **options)
-        results = run(KernelCase(GPU, "stencil"), x.float(), y.float(), gamma, bandwidth=radius, **options)
+        results = run(LOG2, x.float(), y.float(), gamma, bandwidth=radius, **options)
         assert_close(results, Case(x, y, (), {"bandwidth": radius, **options}), [gamma] * batch)
 
 
@@ -77,13 +78,28 @@ def test_gammas_lengths_and_radii_of_every_pair(kind, kernel):
 
 @pytest.mark.parametrize("kernel", [LINEAR, LOG2], ids=str)
 def test_gradients_in_windows(kernel):
-    """Of so many pairs that backward goes where E counts; all but some have a single cell."""
-    batch, some, n, m, radius = 1024, 6, 400, 380, 160
+    """Of so many cells that backward goes where E counts; all pairs but some have a single one."""
+    batch, some, n, m, radius = 1024, 6, 512, 512, 160
     x, y = series("noise", some, n, 3), series("walks", some, m, 4)
     gammas = [1.0, 0.1, 0.01] * 2
     many = [torch.cat([z.float(), torch.ones(batch - some, z.shape[1], 1)]) for z in (x, y)]
     lengths = {f"{z}_lengths": torch.tensor([size] * some + [1] * (batch - some)) for z, size in (("x", n), ("y", m))}
     of_all = torch.tensor(gammas + [1.0] * (batch - some), dtype=torch.float64).to(GPU)
+    options = (
+        *(z.to(GPU) for z in lengths.values()),
+        None,
+        of_all,
+        None,
+        radius,
+        1.0,
+        0.0,
+        "sqeuclidean",
+        kernel.name,
+        0,
+        True,
+    )
+    saved = ops.forward(*(z.to(GPU) for z in many), *options)[1]
+    assert (ops.pair_statuses(saved, batch).view(torch.int32)[:some] >= FIRST_IN_WINDOW).any()
     results = run(kernel, *many, of_all, bandwidth=radius, **lengths)
     assert_close([result[:some] for result in results], Case(x, y, (), {"bandwidth": radius}), gammas)
 

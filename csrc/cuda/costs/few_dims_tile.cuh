@@ -17,7 +17,7 @@ class FewTile {
   float costs[S::kRows][S::kSteps];
 
  public:
-  static constexpr bool kUnivariate = false, kFewDims = true, kMayBeLeft = true;
+  static constexpr bool kUnivariate = false, kFewDims = true;
   float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
   __device__ FewTile(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)

@@ -121,7 +121,8 @@ const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
 
-// One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty.
+// One dimension with a penalty or another cost: short pairs, and longer ones, for which stencil has nothing as fast with a penalty but
+// integer log2 of many (are_many_vectors).
 const ByLength kOfShortPairs = {{kShort, {kAlways}}, {kAny, {kRound + 1}}},
                kOfShortPairGradients = {{kShort, {kAlways}}, {350, {kRound + 1}}, {kAny, {180}}};
 constexpr Turns kOfLongPenalties = kNever;
