@@ -67,6 +67,15 @@ ENGINES = [
     if dtype == torch.float32 or case.rows != 4
 ]
 
+
+def marks_of(case):
+    return OF_GPU if case.is_cuda else ()
+
+
+def parameters(cases):
+    return [pytest.param(case, id=str(case), marks=marks_of(case)) for case in cases]
+
+
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber", "cosine"]
 
 # What one rounding to the dtype of a gradient costs, with some room. The arithmetic in between is float32 at least, and its

@@ -2,7 +2,7 @@ import zlib
 
 import pytest
 import torch
-from cases import EMULATED, ENGINES, EVERY_TEMPLATE, KERNELS, NAMES_OF_PARTS, OF_GPU, PARTS
+from cases import EMULATED, ENGINES, EVERY_TEMPLATE, KERNELS, NAMES_OF_PARTS, PARTS, marks_of, parameters
 from emulation.build import build_kernels, once
 from emulation.device import EmulatedGPU
 from hypothesis import settings
@@ -84,14 +84,6 @@ def is_left_out(item):
         return False
     part = zlib.crc32(item.nodeid.encode()) % PARTS
     return bool(item.get_closest_marker("long")) or NAMES_OF_PARTS[part] != EMULATED
-
-
-def parameters(cases):
-    return [pytest.param(c, id=str(c), marks=marks_of(c)) for c in cases]
-
-
-def marks_of(case):
-    return OF_GPU if case.is_cuda else ()
 
 
 def force_rows(monkeypatch, case):

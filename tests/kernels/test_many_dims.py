@@ -105,6 +105,23 @@ def test_value_and_gradients_of_noise(template, dim, options):
             assert np.all(gradient[b, length:] == 0)
 
 
+@pytest.mark.parametrize("differs", ["nothing", "x", "y", "both", "middle_of_x", "end_of_y"])
+@pytest.mark.parametrize("dim", [20, 70, 140])
+def test_blocks_of_dimensions_in_which_series_are_the_same(template, dim, differs):
+    """No products are computed of these; mostly they flag zero vectors of cosine costs."""
+    x, y = (z.float() for z in noise(dim, 150, 130, 2))
+    x[..., 16 * (dim // 17) :] = y[..., 16 * (dim // 17) :] = 0.5
+    if differs in ("x", "both"):
+        x[0, 100, -1], x[1, ::7, -2] = 1.5, -0.5
+    if differs in ("y", "both"):
+        y[0, 90, -1], y[1, ::5, -3] = 0.3, 2.5
+    if differs == "middle_of_x":  # the vector that both are moved by
+        x[:, 32, -1] = 1.5
+    if differs == "end_of_y":
+        y[:, -1, -1] = 0.0
+    assert_close(run(template, x, y, 10.0), expected_of(x, y, 10.0), 10.0)
+
+
 @cache
 def expected_case(name, dim, gamma):
     x, y = (z.float() for z in CASES[name](dim))

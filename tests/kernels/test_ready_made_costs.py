@@ -1,16 +1,19 @@
 """Ready-made costs, which CUDA kernels of strips copy to shared memory by groups of columns (costs/matrix_tile.cuh), and
-whose gradients go back through it: sizes at which no group, stage or strip is full, layouts of every kind, lengths, bands,
-penalties, and costs so far apart that backward leaves stages out.
+whose gradients go back through it, and those of few pairs, which warps of their own copy and write: sizes at which no
+group, stage or strip is full, layouts of every kind, lengths, bands, penalties, and costs so far apart that backward leaves
+stages out.
 """
 
 import numpy as np
 import oracle
 import pytest
 import torch
-from cases import assert_values_close, numpy64
+from cases import GPU, OF_GPU, KernelCase, assert_values_close, numpy64, parameters
 
 from torchsoftdtw import soft_dtw_from_cost
 
+NAMES = ("diagonal", "stencil/extended_range", "tiled/ready_made", "tiled/extended_range")
+KERNELS = [KernelCase("cpu", "cpu"), *(KernelCase(GPU, name) for name in NAMES)]
 SIZES = [(1, 1), (1, 40), (40, 1), (5, 8), (64, 64), (65, 31), (64, 100), (70, 63), (130, 97), (33, 300), (200, 132)]
 LAYOUTS = {
     "dense": lambda costs: costs.contiguous(),
@@ -28,6 +31,12 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(params=parameters(KERNELS))
+def template(request):
+    """Each kernel that takes ready-made costs of few pairs."""
+    return request.param
+
+
 def costs_of(batch, n, m, seed=1, dtype=torch.float32):
     generator = torch.Generator().manual_seed(seed)
     return (3 * torch.rand(batch, n, m, generator=generator)).to(dtype)
@@ -39,6 +48,7 @@ def check(template, costs, gamma, padding=None, **options):
     given = costs.to(template.device).detach().requires_grad_()
     value = soft_dtw_from_cost(given, gamma, kernel=template.name, **options)
     (gradient,) = torch.autograd.grad(value, given, weights.to(template.device))
+    alone = numpy64(soft_dtw_from_cost(given.detach(), gamma, kernel=template.name, **options))
     value, gradient = numpy64(value), numpy64(gradient)
     for b, table in enumerate(numpy64(costs)):
         n, m = (
@@ -53,6 +63,7 @@ def check(template, costs, gamma, padding=None, **options):
             options.get("warp_penalty", 0.0),
         )
         assert_values_close(value[b], expected, torch.float32, gamma)
+        assert_values_close(alone[b], expected, torch.float32, gamma)
         assert np.abs(gradient[b, :n, :m] - (b + 1) * alignment).max() <= 1e-4 * (b + 1)
         outside = gradient[b].copy()
         outside[:n, :m] = 0
@@ -105,3 +116,14 @@ def test_a_pair_without_a_value_has_no_gradient(template):
     assert torch.isnan(value).tolist() == [False, True, False]
     assert torch.isnan(gradient).flatten(1).all(1).tolist() == [False, True, False]
     assert torch.isfinite(gradient[[0, 2]]).all()
+
+
+@OF_GPU
+@pytest.mark.parametrize("options", OPTIONS)
+def test_values_alone_of_so_many_pairs_that_a_lane_has_four_rows(options):
+    """As they are with gradients, for which it has two."""
+    costs = costs_of(3, 130, 97).repeat(45, 1, 1).to(GPU)
+    given = {name: of * 45 if isinstance(of, list) else of for name, of in OPTIONS[options].items()}
+    alone = soft_dtw_from_cost(costs, 0.5, kernel="tiled/ready_made", **given)
+    kept = soft_dtw_from_cost(costs.requires_grad_(), 0.5, kernel="tiled/ready_made", **given)
+    torch.testing.assert_close(alone, kept.detach(), rtol=1e-5, atol=1e-6)

@@ -230,6 +230,20 @@ def test_many_pairs_of_ready_made_costs_are_integer_log2(device):
     assert is_log2(fewest, 200, True) and not is_log2(fewest, 200, False)
 
 
+@pytest.mark.parametrize("options", [PLAIN, (True, True, True)])
+def test_few_pairs_of_ready_made_costs_have_warps_of_their_own(options):
+    def kernel_of(batch, n, gradient, device="sm_90"):
+        return chosen(device, batch, n, gradient=gradient, cost="matrix", options=options)
+
+    for n in (100, 300, 1000, 5000):
+        for gradient in (False, True):
+            assert kernel_of(16, n, gradient) == "tiled/ready_made"
+            assert kernel_of(16, n, gradient, "sm_75") in ("tiled/extended_range", "stencil/extended_range")
+    assert kernel_of(400, 200, True) == "tiled/ready_made" and kernel_of(400, 200, False) == "stencil/extended_range"
+    assert kernel_of(500, 200, True) == "stencil/extended_range" and kernel_of(3000, 3000, True) == "tiled/ready_made"
+    assert kernel_of(500, 3000, False) == "stencil/extended_range"
+
+
 def test_many_dimensions_spread_a_pair_over_more_blocks():
     for batch in (1, 5000):
         assert chosen("sm_90", batch, 512, 16).startswith("tiled")
@@ -268,7 +282,7 @@ def test_few_long_pairs_have_their_kernels_whatever_the_options(gradient):
     # Lengths, and bands of each pair's own, which a side could not share out between blocks.
     for options in ((False, False, True), (True, False, True), (True, True, True)):
         assert chosen("sm_90", 2, 2000, gradient=gradient, options=options) == "tiled/warp_specialised"
-    assert chosen("sm_90", 2, 2000, gradient=gradient, cost="matrix") == "tiled/extended_range"
+    assert chosen("sm_90", 2, 2000, gradient=gradient, cost="matrix") == "tiled/ready_made"
 
 
 def test_bands_from_both_ends_while_their_blocks_take_few_turns():
@@ -402,7 +416,7 @@ def code_of(name, rows=2):
     kernel, specialization = name.split("/")
     order = (
         *("plain", "linear_domain", "integer_log2", "extended_range", "warp_specialised", "bidirectional", "few_dims"),
-        *("multivariate", "banded", "vector_log2"),
+        *("multivariate", "banded", "vector_log2", "ready_made"),
     )
     return 1 + selection.CUDA_KERNELS.index(kernel) + 3 * (order.index(specialization) + 16 * (rows == 4))
 
@@ -442,7 +456,7 @@ def test_backward_does_what_forward_saved_whatever_it_would_choose(name):
         pytest.param(f"{kernel}/{specialization}", marks=OF_GPU)
         for kernel, names in selection.SPECIALIZATIONS.items()
         for specialization in names
-        if specialization != "plain"
+        if specialization not in ("plain", "ready_made")
     ],
 )
 def test_a_specialisation_can_be_asked_for(name):

@@ -16,7 +16,7 @@ NAMES = ("auto", *KERNELS)
 SPECIALIZATIONS = {
     "diagonal": ("plain",),
     "stencil": ("multivariate", "banded", "linear_domain", "integer_log2", "vector_log2", "extended_range"),
-    "tiled": ("bidirectional", "few_dims", "multivariate", "warp_specialised", "extended_range"),
+    "tiled": ("bidirectional", "few_dims", "ready_made", "multivariate", "warp_specialised", "extended_range"),
 }
 MATRIX = "matrix"  # the cost of ready-made cost matrices
 COSTS = (*costs.NAMES, MATRIX)

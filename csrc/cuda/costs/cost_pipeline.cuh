@@ -203,11 +203,32 @@ struct HeldRows {
     return reinterpret_cast<float*>(memory) + d * MultivariateShape::kStripRows;
   }
   __device__ __forceinline__ bool hold_plain(int dim) const { return dim <= blocks * kPlainDims; }
+  __device__ __forceinline__ float4* end() const { return memory + blocks * kTiles * kFours * kWarp; }
   // How many blocks there will be for each of `strips`.
   static int blocks_of(int64_t dim, bool are_factors, int64_t free_bytes, int strips) {
     const int64_t dims = are_factors ? kDims : kPlainDims;
     return static_cast<int>(std::clamp<int64_t>(free_bytes / (strips * kBlockBytes), 0, (dim + dims - 1) / dims));
   }
+};
+
+// The sums of a strip's dx with many dimensions (RowGradients), behind its rows: each lane's own of a tile and eight dimensions.
+struct HeldSums {
+  static constexpr int kEight = 8;
+  float4* memory;  // or null
+
+  __device__ __forceinline__ float4& at(int tile, int eight) const {
+    return memory[(eight * HeldRows::kTiles + tile) * kWarp + threadIdx.x];
+  }
+  // Of so many dimensions at once.
+  static int64_t bytes(int64_t dim, int at_once) {
+    return HeldRows::kTiles * ((dim + at_once - 1) / at_once * at_once / kEight) * kWarp * sizeof(float4);
+  }
+};
+
+// How much of that a block has.
+struct Held {
+  int row_blocks = 0;
+  bool has_sums = false;
 };
 
 }  // namespace softdtw

@@ -66,15 +66,6 @@ class FewTile {
   }
 };
 
-// A tile for a warp that goes over a strip chunk by chunk and does nothing else, with memory of its own.
-template <class Tile>
-struct TileAhead : Tile {
-  struct Memory {};
-
-  template <class... Arguments>
-  __device__ TileAhead(Memory&, const Arguments&... arguments) : Tile(arguments...) {}
-};
-
 // Columns are read once, a chunk ahead, and stay in a pipeline in shared memory while lanes meet them. A second copy behind the first
 // spares them the pipeline's end.
 template <class S, int kGroups, bool kFours, class CostType>

@@ -10,6 +10,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/hardware/vectors.cuh"
 #include "tile.cuh"
 
 namespace softdtw {
@@ -130,12 +131,8 @@ class MatrixCosts : public MatrixSlab<S, kColumns> {
 
   __device__ __forceinline__
   MatrixCosts(Memory& memory, const Problem<T>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair)
-      : Slab(memory, problem.cost_matrix.pair(pair), reads_fours_of(problem.cost_matrix), extent, strip) {
+      : Slab(memory, problem.cost_matrix.pair(pair), rows_have_fours(problem.cost_matrix), extent, strip) {
     this->clear();
-  }
-  __device__ __forceinline__ static bool reads_fours_of(const View<const T>& matrix) {
-    return matrix.column_stride == 1 && ((matrix.row_stride | matrix.batch_stride) & 3) == 0 &&
-           (reinterpret_cast<uintptr_t>(matrix.data) & 15) == 0;
   }
   // Of a chunk whose columns are there.
   __device__ __forceinline__ void read(const Place<S>& place) {
@@ -149,30 +146,61 @@ class MatrixCosts : public MatrixSlab<S, kColumns> {
   __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
 };
 
-// For kernels that are compiled for a kind of tile.
+// A lane's own cells, straight from the matrix.
 template <class S>
 struct MatrixTile {
+  using T = typename S::Scalar;
   static constexpr bool kUnivariate = false, kIsMatrix = true;
-  // Eight lanes meet 15 columns in a chunk, and the next chunk's are on their way.
-  static constexpr int kForwardColumns = 3 * S::kSteps;
+  const View<const T> matrix;
+  const Extent& extent;
+  T costs[S::kRows][S::kSteps];
+  T reach = 0;  // as in MatrixCosts
+
+  __device__ MatrixTile(const Problem<T>& problem, const Extent& extent_, const Strip<S>&, int64_t pair, int)
+      : matrix(problem.cost_matrix.pair(pair)), extent(extent_) {}
+  __device__ __forceinline__ void fetch(const Place<S>&) {}
+  __device__ __forceinline__ void use(const Place<S>& place) { reach = load_ready_made(matrix, extent, place, costs); }
+  __device__ __forceinline__ T cost(int k, int t) const { return costs[k][t]; }
 };
 
-// For a warp that goes over a strip chunk by chunk.
-template <class S>
-class MatrixAhead : public MatrixCosts<S, MatrixTile<S>::kForwardColumns> {
- public:
-  using MatrixCosts<S, MatrixTile<S>::kForwardColumns>::MatrixCosts;
+// For a warp that goes over a strip chunk by chunk: eight lanes meet 15 columns in a chunk, and those of the next ones are on their way.
+template <class S, int kAhead>
+class MatrixAhead : public MatrixCosts<S, (2 + kAhead) * S::kSteps> {
+  using Base = MatrixCosts<S, (2 + kAhead) * S::kSteps>;
 
-  // Once the chunk before has been read. Lane 0 is the first to meet a column.
+ public:
+  using typename Base::Memory;
+
+  __device__ __forceinline__ MatrixAhead(
+      Memory& memory, const Problem<typename S::Scalar>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair)
+      : Base(memory, problem, extent, strip, pair) {
+#pragma unroll 1
+    for (int chunk = 0; chunk < kAhead - 1; ++chunk) this->template fetch_columns<S::kSteps>(chunk * S::kSteps);
+  }
+  // Of a chunk: those that it needs, or that one needs which is kAhead - 1 further. Once the chunk before has been read. Lane 0 is the
+  // first to meet a column.
   __device__ __forceinline__ void fetch(const Place<S>& place) {
     __syncwarp();
-    this->template fetch_columns<S::kSteps>(place.column + static_cast<int>(threadIdx.x) - this->first_column);
+    const int first = place.column + static_cast<int>(threadIdx.x) - this->first_column;
+    this->template fetch_columns<S::kSteps>(first + (kAhead - 1) * S::kSteps);
   }
   __device__ __forceinline__ void use(const Place<S>& place) {
-    __pipeline_wait_prior(0);
+    __pipeline_wait_prior(kAhead - 1);
     __syncwarp();
     this->read(place);
   }
+};
+// Of a warp that sweeps itself.
+template <class S>
+using MatrixNext = MatrixAhead<S, 1>;
+
+// Of a warp that does nothing else, and of few that share a multiprocessor: memory answers later than it takes to split a chunk's costs.
+template <class S>
+struct TileAhead<MatrixTile<S>> : MatrixAhead<S, 3> {
+  __device__ TileAhead(
+      typename MatrixAhead<S, 3>::Memory& memory, const Problem<float>& problem, const Extent& extent,
+      const Strip<S>& strip, int64_t pair, int /* lane */)
+      : MatrixAhead<S, 3>(memory, problem, extent, strip, pair) {}
 };
 
 }  // namespace softdtw

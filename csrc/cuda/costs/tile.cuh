@@ -119,26 +119,30 @@ struct SeriesTile {
   }
 };
 
-// A lane's tile of costs. Returns a bound on the largest of them, or NaN.
+// A lane's tile of ready-made costs, and of any. They return a bound on the largest of them, or NaN.
+template <class S>
+__device__ __forceinline__ typename S::Scalar load_ready_made(
+    const View<const typename S::Scalar>& matrix, const Extent& extent, const Place<S>& place,
+    typename S::Scalar (&costs)[S::kRows][S::kSteps]) {
+  using T = typename S::Scalar;
+  T largest = 0;
+#pragma unroll
+  for (int k = 0; k < S::kRows; ++k) {
+    const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
+#pragma unroll
+    for (int t = 0; t < S::kSteps; ++t) {
+      costs[k][t] = line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride];
+      largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
+    }
+  }
+  return largest;
+}
 template <class S>
 __device__ __forceinline__ typename S::Scalar load_costs(
     const Problem<typename S::Scalar>& problem, const Extent& extent, const Place<S>& place, const SeriesOfPair& of,
     typename S::Scalar (&costs)[S::kRows][S::kSteps]) {
   using T = typename S::Scalar;
-  if (problem.cost == Cost::kMatrix) {
-    const View<const T> matrix = problem.cost_matrix.pair(of.x);
-    T largest = 0;
-#pragma unroll
-    for (int k = 0; k < S::kRows; ++k) {
-      const T* line = matrix.data + min(place.row + k, extent.n - 1) * matrix.row_stride;
-#pragma unroll
-      for (int t = 0; t < S::kSteps; ++t) {
-        costs[k][t] = line[min(max(place.column + t, 0), extent.m - 1) * matrix.column_stride];
-        largest = max(largest, DeviceMath<T>::abs(costs[k][t]));
-      }
-    }
-    return largest;
-  }
+  if (problem.cost == Cost::kMatrix) return load_ready_made(problem.cost_matrix.pair(of.x), extent, place, costs);
   for_each_cell<S>([&](int k, int t) { costs[k][t] = T(0); });
   const SeriesTile<S> series(problem, extent, place, of);
   T bound = 0;
@@ -167,6 +171,15 @@ template <class Tile, class = void>
 constexpr bool kIsOfMatrix = false;
 template <class Tile>
 constexpr bool kIsOfMatrix<Tile, std::enable_if_t<Tile::kIsMatrix>> = true;
+
+// A tile for a warp that goes over a strip chunk by chunk and does nothing else, with memory of its own.
+template <class Tile>
+struct TileAhead : Tile {
+  struct Memory {};
+
+  template <class... Arguments>
+  __device__ TileAhead(Memory&, const Arguments&... arguments) : Tile(arguments...) {}
+};
 
 // Whether its lanes hold vectors of few dimensions (few_dims_tile.cuh).
 template <class Tile, class = void>

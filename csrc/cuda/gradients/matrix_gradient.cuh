@@ -31,9 +31,7 @@ class MatrixStages : public MatrixCosts<S, S::kSteps + kStageColumns<S>> {
       int64_t pair, T scale_, int last_stage)
       : Base(memory, problem, extent, strip, pair),
         out(gradient.cost.pair(pair)),
-        writes_fours(
-            Base::reads_fours_of(
-                {gradient.cost.data, gradient.cost.batch_stride, gradient.cost.row_stride, gradient.cost.column_stride})),
+        writes_fours(rows_have_fours(gradient.cost)),
         end_of_strip(strip.end_column),
         scale(scale_) {
     this->template fetch_columns<S::kSteps>(last_stage * kCount - S::kSteps);

@@ -29,6 +29,8 @@ class RowGradients : public StripGradient<kFew, CostType> {
   static constexpr int kWarps = MultivariateWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
   const View<float> dx;
   const int warp;
+  const int end_dim;                        // of products
+  const HeldSums block_sums;                // of products, if dimensions are many
   float columns[kBatchGroups][2][kEights];  // those of y in a batch, in a block of dimensions
   float row_sums[kTiles][2] = {};           // of E, this lane's share, rows group and group + 8 of a tile
   Sums held[kFew ? kTiles : 1] = {};        // of products, if dimensions are few
@@ -36,10 +38,14 @@ class RowGradients : public StripGradient<kFew, CostType> {
  public:
   __device__ RowGradients(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Pipeline& pipeline_, int warp_)
+      int64_t pair, typename Base::Pipeline& pipeline_, int warp_, HeldSums block_sums_)
       : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
-        warp(warp_) {}
+        warp(warp_),
+        end_dim(x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim),
+        block_sums(block_sums_) {
+    if (!kFew && block_sums.memory != nullptr) clear_sums();
+  }
 
   // What does not depend on E: with one block of dimensions, its columns, for the tiles that are the warp's own.
   __device__ __forceinline__ void prepare(int batch) {
@@ -49,54 +55,63 @@ class RowGradients : public StripGradient<kFew, CostType> {
     if (dx.data == nullptr) return;
     const int first = strip.first_column + batch * kBatchColumns,
               pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
+    int further = 0;
 #pragma unroll 1
-    for (int tile = 0; tile < kTiles; ++tile) {
-      float e[2][4], sums[2];
-      const bool matters = Base::load_alignment(tile, pipeline_column, e, sums);
-      if (matters && Base::has_differences(sums)) {
-        if constexpr (!kFew) add_differences(tile, first, pipeline_column);
-      } else if (matters) {
-        row_sums[0][0] += sums[0];
-        row_sums[0][1] += sums[1];
-        Factor left[kBatchGroups][4];
-#pragma unroll
-        for (int h = 0; h < kBatchGroups; ++h)
-#pragma unroll
-          for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
-        if constexpr (kFew)
-          add_to_held(left);
-        else
-          add_to_memory(tile, first, left);
-      }
-      rotate(row_sums);
-      if constexpr (kFew) rotate(held);
-    }
+    do add_block(further, first, pipeline_column);
+    while (kDims * warp + (further += kStride) < end_dim);
   }
 
   // The part of dx that is no product.
   __device__ __forceinline__ void finish() {
     if (dx.data == nullptr) return;
     __syncwarp();
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) row_sums[tile][half] = sum_of_group(row_sums[tile][half]);
+    if constexpr (kFew)
+      finish_held();
+    else if (block_sums.memory == nullptr)
+      finish_memory();
+    else
+      finish_sums();
+  }
+
+ private:
+  // One of the warp's blocks of dimensions; with the first one, whose number is 0, what is no product.
+  __device__ __forceinline__ void add_block(int further, int first, int pipeline_column) {
+    if (!has_one_block()) load_columns(first, kDims * warp + further);
 #pragma unroll 1
     for (int tile = 0; tile < kTiles; ++tile) {
-      const int row = strip.first_row + tile * kTileRows;
+      float e[2][4], sums[2];
+      const bool matters = Base::load_alignment(tile, pipeline_column, e, sums);
+      if (matters && Base::has_differences(sums)) {
+        if constexpr (!kFew)
+          if (further == 0) add_differences(tile, first, pipeline_column);
+      } else if (matters) {
+        if (further == 0) {
+          row_sums[0][0] += sums[0];
+          row_sums[0][1] += sums[1];
+        }
+        Factor left[kBatchGroups][4];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float sum = sum_of_group(row_sums[0][half]);
-        if constexpr (kFew)
-          finish_held(row + group + 8 * half, sum, held[0][2 * half], held[0][2 * half + 1]);
-        else
-          finish_memory(tile, row + 8 * half, sum);
+        for (int h = 0; h < kBatchGroups; ++h)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
+        if constexpr (kFew) {
+          add_to_held(left);
+        } else {
+          const int first_dim = first_dim_of(tile) + further;
+          if (first_dim < end_dim) add_products(tile, first_dim, left);
+        }
       }
       rotate(row_sums);
       if constexpr (kFew) rotate(held);
     }
   }
-
- private:
   // Of a warp: dimensions first_dim_of(tile) and, if it has more than one block, every kStride further.
   static constexpr int kStride = kDims * kWarps;
-  __device__ __forceinline__ bool has_one_block() const { return x.dim <= kStride; }
+  __device__ __forceinline__ bool has_one_block() const { return end_dim <= kDims * warp + kStride; }
   __device__ __forceinline__ int first_dim_of(int tile) const {
     return x.dim > kDims ? kDims * warp : kDims * ((warp + tile) % kWarps);
   }
@@ -118,31 +133,76 @@ class RowGradients : public StripGradient<kFew, CostType> {
     }
     Base::add_terms(terms, held[0]);
   }
-  __device__ __forceinline__ void finish_held(int row, float sum, float first, float second) const {
+  __device__ __forceinline__ void finish_held() const {
 #pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const int d = 2 * member + j;
-      if (row < x.count && d < x.dim)
-        dx.at(row, d) = scale * fmaf(sum, Base::moved(x.at(row), d), -(j == 0 ? first : second));
+    for (int tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = strip.first_row + tile * kTileRows + group + 8 * half;
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int d = 2 * member + j;
+          if (row < x.count && d < x.dim)
+            dx.at(row, d) = scale * fmaf(row_sums[tile][half], Base::moved(x.at(row), d), -held[tile][2 * half + j]);
+        }
+      }
+  }
+
+  // The lane's dimensions of a block, which are its own in sums.
+  __device__ __forceinline__ void clear_sums() const {
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile)
+#pragma unroll 1
+      for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride)
+#pragma unroll
+        for (int i = 0; i < kEights; ++i) block_sums.at(tile, first_dim / 8 + i) = float4{};
+  }
+  // In memory are the sums of differences, if there may be any.
+  __device__ __forceinline__ void finish_sums() {
+#pragma unroll 1
+    for (int tile = 0; tile < kTiles; ++tile, rotate(row_sums)) {
+      const int row = strip.first_row + tile * kTileRows + group;
+#pragma unroll 1
+      for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+        const int own_dim = first_dim + 2 * member;
+        const float* const own[2] = {x.at(row) + own_dim, x.at(row + 8) + own_dim};
+        Sums products[kEights] = {}, moved[kEights] = {};
+        float* const out = dx.data + row * dx.row_stride + own_dim;
+        const auto for_each_sum = [&](auto&& f) {
+          Base::template for_each_sum<kEights>(out, dx.row_stride, x.count - row, own_dim, f);
+        };
+        for_each_sum([&](int i, int j, float& sum) {
+          moved[i][j] = __ldg(own[j / 2] + 8 * i + j % 2) - __ldg(origin + own_dim + 8 * i + j % 2);
+          products[i][j] = Base::kDivides ? sum : 0;
+        });
+#pragma unroll
+        for (int i = 0; i < kEights; ++i) {
+          const float4 four = block_sums.at(tile, first_dim / 8 + i);
+          products[i][0] += four.x, products[i][1] += four.y, products[i][2] += four.z, products[i][3] += four.w;
+        }
+        for_each_sum(
+            [&](int i, int j, float& sum) { sum = scale * fmaf(row_sums[0][j / 2], moved[i][j], -products[i][j]); });
+      }
     }
   }
 
   // sum_j E y_j for the rows of a tile and the columns of a batch.
-  __device__ __forceinline__ void add_to_memory(int tile, int first, const Factor (&left)[kBatchGroups][4]) {
-    const int own_row = strip.first_row + tile * kTileRows + group;
-#pragma unroll 1
-    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
-      const int own_dim = first_dim + 2 * member;
-      float* const out = dx.data + own_row * dx.row_stride + own_dim;
-      const auto for_each_sum = [&](auto&& f) {
-        Base::template for_each_sum<kEights>(out, dx.row_stride, x.count - own_row, own_dim, f);
-      };
-      Sums sums[kEights] = {}, before[kEights];
-      for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
-      if (!has_one_block()) load_columns(first, first_dim);
+  __device__ __forceinline__ void add_products(int tile, int first_dim, const Factor (&left)[kBatchGroups][4]) {
+    const int own_row = strip.first_row + tile * kTileRows + group, own_dim = first_dim + 2 * member;
+    float* const out = dx.data + own_row * dx.row_stride + own_dim;
+    const auto for_each_sum = [&](auto&& f) {
+      Base::template for_each_sum<kEights>(out, dx.row_stride, x.count - own_row, own_dim, f);
+    };
+    const bool is_held = block_sums.memory != nullptr;
+    Sums sums[kEights] = {}, before[kEights];
+    if (!is_held) for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
 #pragma unroll
-      for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left[h], columns[h][0], columns[h][1]);
-      for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
+    for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left[h], columns[h][0], columns[h][1]);
+    if (!is_held) return for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
+#pragma unroll
+    for (int i = 0; i < kEights; ++i) {
+      float4& own = block_sums.at(tile, first_dim / 8 + i);
+      own = {own.x + sums[i][0], own.y + sums[i][1], own.z + sums[i][2], own.w + sums[i][3]};
     }
   }
 
@@ -176,27 +236,33 @@ class RowGradients : public StripGradient<kFew, CostType> {
     __syncwarp();
   }
 
-  // For eight rows of a tile, with the sum of the one that is the lane's group.
-  __device__ __forceinline__ void finish_memory(int tile, int first_row, float sum) const {
+  // A lane has a dimension of eight rows, and of one of them the sum.
+  __device__ __forceinline__ void finish_memory() {
 #pragma unroll 1
-    for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
-      const int d = first_dim + threadIdx.x;
-      const bool inside = d < x.dim;
-      const float from = inside ? __ldg(origin + d) : 0.0f;
-      float products[8], own[8];
+    for (int tile = 0; tile < kTiles; ++tile, rotate(row_sums))
 #pragma unroll
-      for (int g = 0; g < 8; ++g) {
-        const int row = first_row + g;
-        products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
-        own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
-      }
+      for (int half = 0; half < 2; ++half) {
+        const int first_row = strip.first_row + tile * kTileRows + 8 * half;
+#pragma unroll 1
+        for (int first_dim = first_dim_of(tile); first_dim < x.dim; first_dim += kStride) {
+          const int d = first_dim + threadIdx.x;
+          const bool inside = d < x.dim;
+          const float from = inside ? __ldg(origin + d) : 0.0f;
+          float products[8], own[8];
 #pragma unroll
-      for (int g = 0; g < 8; ++g) {
-        const int row = first_row + g;
-        const float weight = __shfl_sync(kAllLanes, sum, 4 * g);
-        if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
+          for (int g = 0; g < 8; ++g) {
+            const int row = first_row + g;
+            products[g] = inside && row < x.count ? dx.at(row, d) : 0.0f;
+            own[g] = inside ? __ldg(x.at(row) + d) - from : 0.0f;
+          }
+#pragma unroll
+          for (int g = 0; g < 8; ++g) {
+            const int row = first_row + g;
+            const float weight = __shfl_sync(kAllLanes, row_sums[0][half], 4 * g);
+            if (inside && row < x.count) dx.at(row, d) = scale * fmaf(weight, own[g], -products[g]);
+          }
+        }
       }
-    }
   }
 };
 static_assert(8 * kRowEights == kWarp, "a warp finishes what it has added");
@@ -215,7 +281,7 @@ class RowSlopes : public StripGradient<true, CostType> {
  public:
   __device__ RowSlopes(
       const Problem<float>& problem, const Gradient<float>& gradient, const Extent& extent, const Strip<S>& strip_,
-      int64_t pair, typename Base::Pipeline& pipeline_, int /* warp */)
+      int64_t pair, typename Base::Pipeline& pipeline_, int /* warp */, HeldSums)
       : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
         first_row(strip_.first_row + threadIdx.x * S::kRows) {

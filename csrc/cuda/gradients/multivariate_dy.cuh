@@ -27,7 +27,8 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
   const View<float> dy;
   const int warp;
   const GradientChain& chain;
-  const bool works;                       // there may be more warps than blocks of dimensions
+  const bool works;  // there may be more warps than blocks of dimensions
+  const int end_dim;
   Progress seen = 0, done = 0, told = 0;  // of the strip below; of this one, and what is published
   int coming = 0;                         // what will be done next
 
@@ -39,7 +40,8 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
         dy(dy_),
         warp(warp_),
         chain(chain_),
-        works(dy_.data != nullptr && warp_ * 8 * kOwnEights < problem.dim) {}
+        works(dy_.data != nullptr && kDims * warp_ < problem.dim),
+        end_dim(x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim) {}
 
   // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
   __device__ __forceinline__ void prepare(int batch) {
@@ -72,8 +74,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
         add_columns(tiles, first, pipeline_column);
       } else {
 #pragma unroll 1
-        for (int block = warp; block * 8 * kOwnEights < x.dim; block += MultivariateWarps<kFew>::kColumns) {
-          const int first_dim = block * 8 * kOwnEights;
+        for (int first_dim = kDims * warp; first_dim < end_dim; first_dim += kStride) {
           if (tiles != differences) add_dims(tiles & ~differences, first, pipeline_column, first_dim);
           if constexpr (!std::is_same_v<CostType, Squared>)
             if (differences != 0) add_differences(differences, first, pipeline_column, first_dim);
@@ -93,6 +94,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
   }
 
  private:
+  static constexpr int kDims = 8 * kOwnEights, kStride = kDims * MultivariateWarps<kFew>::kColumns;
   __device__ __forceinline__ void publish() {
     if (threadIdx.x == 0 && done != told) chain.publish(done);
     told = done;
@@ -187,7 +189,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
 
   // The same from differences, of E or E / cost: a dimension a lane, of half of a tile's rows.
   __device__ __forceinline__ void add_differences(unsigned tiles, int first, int pipeline_column, int first_dim) const {
-    constexpr int kDims = 8 * kOwnEights, kAtOnce = 4, kRows = kTileRows / 2;
+    constexpr int kAtOnce = 4, kRows = kTileRows / 2;
     static_assert(2 * kDims == kWarp || kFew);
     const int d = first_dim + threadIdx.x % kDims, half = threadIdx.x / kDims;
     const bool inside = d < x.dim;

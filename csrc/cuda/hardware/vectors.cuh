@@ -1,4 +1,4 @@
-// Series of float32 whose vectors are read four numbers at a time.
+// Series and matrices of float32 that are read four numbers at a time.
 #pragma once
 
 #include "core/problem.h"
@@ -15,6 +15,13 @@ struct Vectors {
       : data(series.pair(pair).data), stride(series.row_stride), count(count_), dim(static_cast<int>(dim_)) {}
   __device__ __forceinline__ const float* at(int i) const { return data + min(i, count - 1) * stride; }
 };
+
+// Whether four numbers side by side in the rows of matrices can be moved at once.
+template <typename T>
+__device__ __forceinline__ bool rows_have_fours(const View<T>& matrices) {
+  return matrices.column_stride == 1 && ((matrices.row_stride | matrices.batch_stride) & 3) == 0 &&
+         (reinterpret_cast<uintptr_t>(matrices.data) & 15) == 0;
+}
 
 // Coordinates d to d + 3 of a vector; 0 past the last one. d is a multiple of four, kFours: and so is their number.
 template <bool kFours>

@@ -96,15 +96,15 @@ inline VectorGroupShape shape_of_vectors(const Call& call, int64_t width) {
     best.lanes_back /= 2;
   return best;
 }
+// Of ready-made costs, in float32.
+inline bool is_matrix(const Call& call) { return !call.is_float64 && call.cost == Cost::kMatrix; }
 constexpr int64_t kLongestVectors = 2048;
 // Of few dimensions, or of one and too long for the kernels of short pairs.
 inline bool are_vectors(const Call& call) {
   const bool are_long = !call.is_float64 && is_of_numbers(call) && !call.has_band && !are_short_pairs(call);
   return (call.is_multivariate() || are_long) && call.dim <= kFewDims && std::max(call.n, call.m) <= kLongestVectors;
 }
-inline bool are_matrices(const Call& call) {
-  return !call.is_float64 && call.cost == Cost::kMatrix && std::max(call.n, call.m) <= kLongestVectors;
-}
+inline bool are_matrices(const Call& call) { return is_matrix(call) && std::max(call.n, call.m) <= kLongestVectors; }
 
 // Bands of many pairs: a ring of lanes has a pair's band (kernels/banded).
 struct Ring {
@@ -197,7 +197,7 @@ inline int rows_of_specialised(const Call& call, int rows, const Device& device)
   const auto fit = [&](int of_rows, int rounds) {
     return call.batch * ceil_div(strips_of(call.n, of_rows), kSpecialisedStrips) <= int64_t{rounds} * device.processors;
   };
-  const bool has_rivals = !is_of_numbers(call) || (call.is_univariate() && call.is_plain());
+  const bool has_rivals = !(is_matrix(call) || is_of_numbers(call)) || (call.is_univariate() && call.is_plain());
   if (rows == 2 && (call.keeps || fit(2, 1))) return !has_rivals || fit(2, 2) ? 2 : 0;
   return !has_rivals || fit(4, 2) ? 4 : 0;
 }

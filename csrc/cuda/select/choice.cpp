@@ -109,14 +109,18 @@ const ByDims kOfVectorGradients = {
 };
 // Likewise of ready-made costs. The few pairs whose values are too small for it take a launch more, as long as one alone: with that it is
 // to be faster, too.
-const ByLength kOfMatrixValues = {{64, {5000}}, {128, {3000}}, {256, {1500}}, {kAny, {1100}}};
-const ByLength kOfMatrixGradients = {{64, {2500}}, {128, {1100}}, {kAny, {700}}};
+const ByLength kOfMatrixValues = {{64, {5000}}, {128, {3000}}, {450, {1100}}, {kAny, {700}}};
+const ByLength kOfMatrixGradients = {{64, {2500}}, {128, {1100}}, {450, {560}}, {1200, {400}}, {kAny, {520}}};
+// Fewer of these, by warps of their own or by the sweep's.
+const ByLength kOfFewMatrixValues = {
+    {64, {kAlways}}, {256, {kRound + 1}}, {768, {kTwoRounds}}, {1200, {kThreeRounds}}, {kAny, {450}}};
+const ByLength kOfFewMatrixGradients = {{128, {kTwoRounds}}, {256, {480}}, {kAny, {kNever}}};
 Turns of_values(int64_t dim, int64_t n) {  // of nine to fifteen dimensions
   return n <= 128 ? 256 + 32 * dim : n <= 256 ? 60 * dim - 160 : 500;
 }
 // Euclidean costs with gradients, of nine to fifteen dimensions: all of them from differences, where E counts in many cells.
 const ByLength kOfEuclidean = {{128, {kThreeRounds}}, {256, {1000}}, {kLong, {800}}, {kAny, {kThreeRounds}}};
-// Other costs of one dimension, and ready-made ones:
+// Other costs of one dimension, and ready-made ones where no warps of a strip's own take them:
 const ByLength kOfOthers = {{kLongAlone, {kAlways}}, {kLong, {65}}, {kAny, {512}}};
 const ByLength kOfFloat64 = {{kLong, {kAlways}}, {768, {80}}, {1200, {112}}, {1700, {140}}, {kAny, {160}}},
                kOfFloat64Gradients = {{kLong, {kAlways}}, {768, {56}}, {1200, {140}}, {1700, {185}}, {kAny, {200}}};
@@ -127,13 +131,15 @@ const ByLength kOfShortPairs = {{kShort, {kAlways}}, {kAny, {kRound + 1}}},
                kOfShortPairGradients = {{kShort, {kAlways}}, {350, {kRound + 1}}, {kAny, {180}}};
 constexpr Turns kOfLongPenalties = kNever;
 
-Turns turns_of(const Call& call) {
+Turns turns_of(const Call& call, const Device& device) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
   if (has_ring(call)) return call.keeps ? find(kOfRingGradients, call.n) : find(kOfValues, 1, call.n);
   if (!is_plain && are_short_pairs(call)) return find(call.keeps ? kOfShortPairGradients : kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
+  if (is_matrix(call) && device.has_pipelines())
+    return find(call.keeps ? kOfFewMatrixGradients : kOfFewMatrixValues, call.n);
   if (call.cost != Cost::kSqEuclidean && !call.is_multivariate()) return find(kOfOthers, call.n);
   if (call.is_multivariate() && !call.is_plain() && dim < kStencilMultivariateDims) {
     const ByDims& of_values = call.has_band ? kOfBands : kOfPenalties;
@@ -188,7 +194,7 @@ bool are_many_vectors(const Call& call, const Device& device) {
 Kernel fastest_kernel(const Call& call, const Device& device) {
   if (are_many_vectors(call, device)) return Kernel::kStencil;
   int turns = 0;
-  for (const int64_t turn : turns_of(call).at) turns += are_at_least(call.batch, turn, device);
+  for (const int64_t turn : turns_of(call, device).at) turns += are_at_least(call.batch, turn, device);
   return turns % 2 == 1 ? Kernel::kStencil : Kernel::kTiled;
 }
 

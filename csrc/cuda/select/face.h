@@ -26,6 +26,7 @@ Face<T> tiled_face();  // extended range
 Face<float> warp_specialised_face();
 Face<float> bidirectional_face();
 Face<float> few_dims_face();
+Face<float> ready_made_face();
 Face<float> multivariate_face();
 
 #define SOFTDTW_DEFINE_FACE(name)                     \
@@ -42,6 +43,7 @@ Face<T> face_of(const Plan& plan) {
     if (plan.is(Specialization::kWarpSpecialised)) return warp_specialised_face();
     if (plan.is(Specialization::kBidirectional)) return bidirectional_face();
     if (plan.is(Specialization::kFewDims)) return few_dims_face();
+    if (plan.is(Specialization::kReadyMade)) return ready_made_face();
     if (plan.is(Specialization::kMultivariate)) return multivariate_face();
   }
   return plan.kernel == Kernel::kDiagonal  ? diagonal_face<T>()

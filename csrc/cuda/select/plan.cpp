@@ -73,6 +73,8 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
        [](const Call& call, int, const Device& device) {
          return call.dim <= kFewDims && takes_vectors(call, device) && rows_of_specialised(call, 2, device) > 0;
        }},
+      {Specialization::kReadyMade, "ready_made",
+       [](const Call& call, int, const Device& device) { return is_matrix(call) && device.has_pipelines(); }},
       {Specialization::kMultivariate, "multivariate",
        [](const Call& call, int, const Device& device) { return takes_vectors(call, device); }},
       {Specialization::kWarpSpecialised, "warp_specialised",
@@ -115,6 +117,7 @@ Plan completed(Plan plan, const Call& call, const Device& device) {
       if (!call.is_univariate() || call.has_band) plan.rows = plan.forward_rows = 2;
       break;
     case Specialization::kFewDims:
+    case Specialization::kReadyMade:
       plan.rows = 2;
       plan.forward_rows = rows_of_specialised(call, 2, device);
       plan.is_specialised = true;

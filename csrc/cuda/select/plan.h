@@ -25,6 +25,7 @@ enum class Specialization : int {
   kMultivariate,
   kBanded,      // linear domain, bands; pairs that it gives up by extended range
   kVectorLog2,  // integer log2 of few dimensions or ready-made costs; pairs that it gives up by extended range
+  kReadyMade,   // as kFewDims, of ready-made costs
 };
 
 struct Plan {

@@ -22,11 +22,12 @@ constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |
 template <class CostType, bool kFours, class Pipeline, bool kMarks>
 class ManyCosts : StripOfSeries {
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
-  static constexpr int kWarps = Pipeline::kWarps;
+  static constexpr int kWarps = Pipeline::kWarps, kFewNumbers = 4;
   static_assert(Pipeline::kBatches % kWarps == 0, "a slot's batches are the same warp's");
   Pipeline& pipeline;
   const int warp;
   const HeldRows held;
+  const int end_dim, held_blocks;  // of products: of few numbers behind all others those that differ
   const OutsideBand outside;
   const float scale;                                 // from the unit of the costs to that of m, for split costs
   float4 columns_ahead[kBatchGroups], origin_ahead;  // of the next block of dimensions
@@ -41,6 +42,11 @@ class ManyCosts : StripOfSeries {
         pipeline(pipeline_),
         warp(warp_),
         held(held_),
+        end_dim(
+            has_products() && 0 < x.dim % HeldRows::kDims && x.dim % HeldRows::kDims <= kFewNumbers
+                ? end_of_dims(0, HeldRows::kDims, kFewNumbers)
+                : x.dim),
+        held_blocks(min(held_.blocks, (end_dim + HeldRows::kDims - 1) / HeldRows::kDims)),
         outside(extent),
         scale(Pipeline::kIsSplit ? Recurrences<S>(problem, pair).plain.scale : 0) {
     if (has_products()) {
@@ -225,9 +231,9 @@ class ManyCosts : StripOfSeries {
     float sums[kTiles][kBatchGroups][4] = {}, y_norms[kBatchGroups] = {};
     int block = 0;
 #pragma unroll 1
-    for (; block < held.blocks; ++block) add_products<true>(block, first, sums, y_norms);
+    for (; block < held_blocks; ++block) add_products<true>(block, first, sums, y_norms);
 #pragma unroll 1
-    for (; block * HeldRows::kDims < x.dim; ++block) add_products<false>(block, first, sums, y_norms);
+    for (; block * HeldRows::kDims < end_dim; ++block) add_products<false>(block, first, sums, y_norms);
     fetch(next);
     float y_norm_of[kBatchGroups][2];  // the sum's column 2 member + j belongs to the group of that number
 #pragma unroll

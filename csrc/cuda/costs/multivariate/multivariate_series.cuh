@@ -35,6 +35,37 @@ struct StripOfSeries {
         group(threadIdx.x / 4),
         member(threadIdx.x % 4),
         origin(x.at(strip.first_row + S::kStripRows / 2)) {}
+
+  // Where a warp's dimensions end, of which it has `width` from first_dim on, and as many `stride` further, and so on: the last ones are
+  // left out while nothing in the strip differs from its origin there. Mostly these are the numbers that flag zero vectors of cosine
+  // costs. By a warp.
+  __device__ __forceinline__ int end_of_dims(int first_dim, int stride, int width) const {
+    int end = x.dim;
+#pragma unroll 1
+    for (int last = first_dim + (x.dim - 1 - first_dim) / stride * stride; last > first_dim; end = last, last -= stride)
+      if (differs(x, strip.first_row, S::kStripRows, last, width) ||
+          differs(y, strip.first_column, strip.end_column - strip.first_column, last, width))
+        break;
+    return end;
+  }
+
+ private:
+  __device__ __forceinline__ bool differs(const Vectors& vectors, int first, int count, int first_dim, int width) const {
+    constexpr int kAtOnce = 8, kMembers = 4;
+#pragma unroll 1
+    for (int d = first_dim + group; d - group < min(first_dim + width, x.dim); d += 8) {
+      const bool inside = d < x.dim;
+      const float from = inside ? __ldg(origin + d) : 0.0f;
+#pragma unroll 1
+      for (int i = member; i - member < count; i += kAtOnce * kMembers) {
+        bool is_other = false;
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) is_other |= inside && !(__ldg(vectors.at(first + i + j * kMembers) + d) == from);
+        if (__any_sync(kAllLanes, is_other)) return true;
+      }
+    }
+    return false;
+  }
 };
 
 }  // namespace softdtw

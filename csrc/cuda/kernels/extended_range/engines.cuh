@@ -45,7 +45,7 @@ struct ExtendedRange {
   // Of a block in backward, at most: a multiprocessor holds two blocks of three with their slabs, but one of four.
   static constexpr int kBackwardWarps = kIsOfMatrix ? 3 : 4;
   // Of a warp's shared memory.
-  static constexpr int kForwardBytes = bytes_of_slab<S, Tile, MatrixAhead>(),
+  static constexpr int kForwardBytes = bytes_of_slab<S, Tile, MatrixNext>(),
                        kBackwardBytes = ExtendedStage<S>::kBytes + bytes_of_slab<S, Tile, MatrixStages>();
 
   __device__ static void forward(
@@ -160,12 +160,11 @@ cudaError_t with_tile(const Problem<typename S::Scalar>& problem, Launch&& launc
       if constexpr (kMayBeLeft) return with(tile);  // else backward is another kernel's, or has four rows a lane
       return launch(tile, std::false_type());
     }
-  if constexpr (kIsFloat32 && S::kRows == 2) {
+  if constexpr (kIsFloat32 && S::kRows == 2 && kMayBeLeft) {
     constexpr int kMostBytes = kStencilWarps * ExtendedRange<S, MatrixTile<S>>::kBackwardBytes;
     if (problem.cost == Cost::kMatrix && current_device().block_bytes >= kMostBytes)
       return with(static_cast<MatrixTile<S>*>(nullptr));
-    if constexpr (kMayBeLeft)
-      if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr), std::true_type());
+    if (are_left) return launch(static_cast<LeftOverTile<S>*>(nullptr), std::true_type());
   }
   if constexpr (kMayBeLeft || S::kRows == 2)
     return with(static_cast<DenseTile<S>*>(nullptr));

@@ -106,7 +106,7 @@ __device__ void extended_forward_strip(
   T of_lane_above = 0;
   auto tile = [&] {
     if constexpr (kIsOfMatrix<Tile>)
-      return tile_behind<MatrixAhead<S>>(0, problem, extent, strip, job.pair);
+      return tile_behind<MatrixNext<S>>(0, problem, extent, strip, job.pair);
     else
       return Tile(problem, extent, strip, job.pair, lane);
   }();

@@ -8,6 +8,7 @@ SOFTDTW_VECTOR_KERNELS(extern, false, Squared)
 SOFTDTW_VECTOR_KERNELS(extern, false, Roots)
 SOFTDTW_VECTOR_KERNELS(extern, true, CityblockAndHuber)
 SOFTDTW_VECTOR_KERNELS(extern, false, CityblockAndHuber)
+SOFTDTW_VECTOR_GRADIENTS(extern, true, ReadyMade)
 
 namespace {
 
@@ -35,6 +36,7 @@ cudaError_t forward(
 cudaError_t backward(
     const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
+  if (problem.cost == Cost::kMatrix) return backward_of_vectors<true, ReadyMade>(problem, gradient, saved, scratch, stream);
   return with_kernels(problem, [&](auto few, auto type) {
     return backward_of_vectors<few(), decltype(type)>(problem, gradient, saved, scratch, stream);
   });

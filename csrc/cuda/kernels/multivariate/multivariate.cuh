@@ -15,6 +15,7 @@
 
 #include "cuda/gradients/multivariate_dx.cuh"
 #include "cuda/gradients/multivariate_dy.cuh"
+#include "cuda/gradients/ready_made_gradient.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
 #include "cuda/select/face.h"
@@ -84,7 +85,7 @@ using RowGradientsOf =
 template <bool kFew, class CostType, class Fours>
 __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBlock<kFew>::kBlocks) multivariate_backward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Gradient<float> gradient, Saved<S> saved,
-    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, int held_blocks) {
+    FlowRows flows, float* other_dy, Tickets tickets, int64_t strips, bool has_fours, Held held_memory) {
   using Warps = MultivariateWarps<kFew>;
   using Channel = BackwardChannelOf<kFew, CostType>;
   __shared__ FlowItems flow_items;
@@ -114,9 +115,9 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     return channel.for_each_run(
         [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, number, last_chunk, channel); });
   // Batches go from the one where a run, or E, starts to the first one.
+  const HeldRows held(stage_memory + sizeof(Channel), 0, held_memory.row_blocks);
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
-    const HeldRows held(stage_memory + sizeof(Channel), 0, held_blocks);
     return with_fours<Fours>(has_fours, [&](auto fours) {
       StripCosts<CostType, kFew, fours(), Costs, Channel::kIsDivided> costs(
           problem, extent, around.strip, pair, channel.costs, number, held);
@@ -150,31 +151,37 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
     }
     sums.finish();
   };
-  const auto with_gradients = [&](auto&& f) {
-    with_kind<CostType>(problem.cost, [&](auto type) {
-      static_assert(StripGradient<kFew, decltype(type)>::kDivides == Channel::kIsDivided);
-      if constexpr (kHasSlopes<kFew, decltype(type)>)
-        with_fours<Fours>(has_fours, [&](auto fours) { f(type, fours); });
-      else
-        f(type, std::true_type());
+  if constexpr (std::is_same_v<CostType, ReadyMade>) {
+    const int warp = role == Block::kRows ? number : Warps::kRows + number;
+    return add_all(ReadyMadeGradient<Channel>(problem, gradient, extent, around.strip, pair, pipeline, warp));
+  } else {
+    const auto with_gradients = [&](auto&& f) {
+      with_kind<CostType>(problem.cost, [&](auto type) {
+        static_assert(StripGradient<kFew, decltype(type)>::kDivides == Channel::kIsDivided);
+        if constexpr (kHasSlopes<kFew, decltype(type)>)
+          with_fours<Fours>(has_fours, [&](auto fours) { f(type, fours); });
+        else
+          f(type, std::true_type());
+      });
+    };
+    if (role == Block::kRows)
+      return with_gradients([&](auto type, auto fours) {
+        using Rows = RowGradientsOf<kFew, fours(), decltype(type)>;
+        const HeldSums row_sums{held_memory.has_sums ? held.end() : nullptr};
+        add_all(Rows(problem, gradient, extent, around.strip, pair, pipeline, number, row_sums));
+      });
+    GradientChain chain;
+    chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
+    if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
+    chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
+    View<float> dy = gradient.y;
+    const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
+    if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
+    with_gradients([&](auto type, auto fours) {
+      using Columns = ColumnGradients<kFew, fours(), decltype(type)>;
+      add_all(Columns(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
     });
-  };
-  if (role == Block::kRows)
-    return with_gradients([&](auto type, auto fours) {
-      using Rows = RowGradientsOf<kFew, fours(), decltype(type)>;
-      add_all(Rows(problem, gradient, extent, around.strip, pair, pipeline, number));
-    });
-  GradientChain chain;
-  chain.far_word = tickets.words + (pair * strips + above) * Warps::kColumns + number;
-  if (above >= kGradientTables) chain.below.far_word = chain.far_word - kGradientTables * Warps::kColumns;
-  chain.start = extent.m / S::kSteps + 2 * S::kSkewChunks;
-  View<float> dy = gradient.y;
-  const View<float> other = {other_dy, problem.m * problem.dim, problem.dim, 1};
-  if (dy.data != nullptr) dy = (above % kGradientTables == 0 ? dy : other).pair(pair);
-  with_gradients([&](auto type, auto fours) {
-    using Columns = ColumnGradients<kFew, fours(), decltype(type)>;
-    add_all(Columns(problem, gradient, extent, around.strip, pair, pipeline, dy, chain, number));
-  });
+  }
 }
 
 // dy and the strips' other table of it, both without gaps, as new_series_gradient() makes them.
@@ -206,18 +213,21 @@ cudaError_t backward_of_vectors(
     cudaStream_t stream) {
   const Sizes<S> sizes(problem);
   const int64_t words = sizes.strips * MultivariateWarps<false>::kColumns;  // of all warps of a pair that add to dy
-  const int64_t other_bytes = sizes.strips > 1 ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
+  const bool has_tables = !std::is_same_v<CostType, ReadyMade> && sizes.strips > 1;
+  const int64_t other_bytes = has_tables ? problem.batch * problem.m * problem.dim * sizeof(float) : 0;
   const auto parts =
       scratch.parts(Tickets::bytes(problem.batch, words), FlowRows::bytes(problem.batch, sizes), other_bytes);
   float* const other_dy = reinterpret_cast<float*>(parts[2]);
   cudaError_t error = cudaMemsetAsync(parts[0], 0, parts[2] + other_bytes - parts[0], stream);
   if (error != cudaSuccess) return error;
-  const bool has_fours = reads_fours(problem);
+  const bool has_fours = reads_fours(problem);  // of series
+  const bool has_sums = has_products<CostType>(problem.dim) && gradient.x.data != nullptr;
+  const int64_t sums_bytes = has_sums ? HeldSums::bytes(problem.dim, 8 * kRowEights) : 0;
   error = with_kernel_of_fours<CostType>(has_fours, [&](auto fours) {
     return launch_multivariate<CostType>(
         multivariate_backward<kFew, CostType, decltype(fours)>, sizes.strips * problem.batch, BackwardBlock<kFew>::kBlocks,
-        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType>), problem.dim, stream, problem, gradient,
-        saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
+        BackwardBlock<kFew>::kWarps, 1, sizeof(BackwardChannelOf<kFew, CostType>), problem.dim, sums_bytes, stream, problem,
+        gradient, saved_at<S>(problem, saved), FlowRows(parts[1], problem.batch, sizes), other_dy,
         Tickets(parts[0], problem.batch, words), sizes.strips, has_fours);
   });
   if (error != cudaSuccess || gradient.y.data == nullptr || other_bytes == 0) return error;
@@ -229,10 +239,12 @@ cudaError_t backward_of_vectors(
   return launch_kernel(add_tables, blocks, kThreads, 0, stream, dy.data, other_dy, count);
 }
 
+#define SOFTDTW_VECTOR_GRADIENTS(prefix, kFew, CostType)           \
+  prefix template cudaError_t backward_of_vectors<kFew, CostType>( \
+      const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
 #define SOFTDTW_VECTOR_KERNELS(prefix, kFew, CostType)               \
   prefix template cudaError_t forward_of_vectors<kFew, CostType>(    \
       const Problem<float>&, float*, void*, Scratch&, cudaStream_t); \
-  prefix template cudaError_t backward_of_vectors<kFew, CostType>(   \
-      const Problem<float>&, const Gradient<float>&, const void*, Scratch&, cudaStream_t);
+  SOFTDTW_VECTOR_GRADIENTS(prefix, kFew, CostType)
 
 }  // namespace softdtw

@@ -18,6 +18,7 @@
 #include "cuda/costs/multivariate/multivariate_costs_few.cuh"
 #include "cuda/costs/multivariate/multivariate_costs_many.cuh"
 #include "cuda/costs/multivariate/multivariate_tile.cuh"
+#include "cuda/costs/multivariate/ready_made_costs.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/strips/strip_job.cuh"
 #include "cuda/strips/tickets.cuh"
@@ -61,9 +62,17 @@ struct ForwardBlock {
 
 // Costs for a strip, a batch of columns at a time: infinity outside the band. On what they say of cells outside the table nothing
 // depends.
+template <class CostType, bool kFew, bool kFours, class Pipeline, bool kMarks>
+struct StripCostsOf {
+  using type =
+      std::conditional_t<kFew, FewCosts<CostType, kFours, Pipeline>, ManyCosts<CostType, kFours, Pipeline, kMarks>>;
+};
+template <bool kFours, class Pipeline, bool kMarks>
+struct StripCostsOf<ReadyMade, true, kFours, Pipeline, kMarks> {
+  using type = ReadyMadeCosts<Pipeline>;
+};
 template <class CostType, bool kFew, bool kFours, class Pipeline, bool kMarks = false>
-using StripCosts =
-    std::conditional_t<kFew, FewCosts<CostType, kFours, Pipeline>, ManyCosts<CostType, kFours, Pipeline, kMarks>>;
+using StripCosts = typename StripCostsOf<CostType, kFew, kFours, Pipeline, kMarks>::type;
 
 // Whether a kernel's vectors can be read four numbers at a time: `Either` in one for both, most of whose warps do the same in either case.
 struct Either {};
@@ -71,7 +80,9 @@ struct Either {};
 // 5 % longer.
 template <class CostType, class Launch>
 cudaError_t with_kernel_of_fours(bool has_fours, Launch&& launch) {
-  if constexpr (kIsOfSquares<CostType>)
+  if constexpr (std::is_same_v<CostType, ReadyMade>)
+    return launch(std::false_type());
+  else if constexpr (kIsOfSquares<CostType>)
     return has_fours ? launch(std::true_type()) : launch(std::false_type());
   else
     return launch(Either());
@@ -90,7 +101,7 @@ __device__ __forceinline__ void with_fours(bool has_fours, F&& f) {
 template <class Sweep, class Block, class Fours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
-    int block_strips, bool has_fours, int held_blocks) {
+    int block_strips, bool has_fours, Held held_memory) {
   using S = MultivariateShape;
   using Costs = typename Block::Costs;
   __shared__ Pipeline<typename Sweep::Edge> pipelines[Block::kStrips + 1];
@@ -118,7 +129,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
           problem, extent, pair, index, own, pipelines[own], pipelines[own + 1], costs_pipeline);
     with_fours<Fours>(has_fours, [&](auto fours) {
       const Surroundings<S> around(extent, index);
-      const HeldRows held(costs_pipelines + block_strips, own, held_blocks);
+      const HeldRows held(costs_pipelines + block_strips, own, held_memory.row_blocks);
       const int chunks = chunks_of<false>(around, sweep.keeps());
       StripCosts<typename Sweep::CostType, Block::kFew, fours(), Costs> costs(
           problem, extent, around.strip, pair, costs_pipeline, block.number, held);
@@ -149,12 +160,12 @@ int strips_of_block(int64_t strips) {
 }
 
 // Shared memory is set aside for as many blocks as a multiprocessor will hold and no more: the rest of it caches the series.
-// `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large. The kernel's last argument says how
-// many.
+// `bytes`: of what a block's `strips` share, beside which rows are held where `dim` is large, and sums of dx, of `sums_bytes`, if there is
+// room for all rows as well. The kernel's last argument says what is.
 template <class CostType, class Kernel, class... Arguments>
 cudaError_t launch_multivariate(
-    Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, cudaStream_t stream,
-    const Arguments&... arguments) {
+    Kernel kernel, int64_t blocks, int most_blocks, int warps, int strips, int64_t bytes, int64_t dim, int64_t sums_bytes,
+    cudaStream_t stream, const Arguments&... arguments) {
   constexpr int kReservedBytes = 1024;  // of every block
   const DeviceProperties& device = current_device();
   const int64_t processors = device.processors, all_bytes = device.processor_bytes, block_bytes = device.block_bytes;
@@ -163,18 +174,23 @@ cudaError_t launch_multivariate(
   if (error != cudaSuccess) return error;
   const int64_t resident = std::min<int64_t>((blocks + processors - 1) / processors, most_blocks);
   const int64_t declared_bytes = static_cast<int64_t>(attributes.sharedSizeBytes);
-  int held_blocks = 0;
+  Held held;
   if (dim > kFewDims) {
     const int64_t most_bytes = std::min<int64_t>(all_bytes / resident - kReservedBytes, block_bytes);
-    held_blocks = HeldRows::blocks_of(dim, has_products<CostType>(dim), most_bytes - declared_bytes - bytes, strips);
-    bytes += strips * held_blocks * HeldRows::kBlockBytes;
+    const int64_t free_bytes = most_bytes - declared_bytes - bytes;
+    const auto blocks_in = [&](int64_t room) {
+      return HeldRows::blocks_of(dim, has_products<CostType>(dim), room, strips);
+    };
+    held.row_blocks = blocks_in(free_bytes);
+    held.has_sums = sums_bytes > 0 && held.row_blocks > 0 && blocks_in(free_bytes - sums_bytes) == held.row_blocks;
+    bytes += strips * held.row_blocks * HeldRows::kBlockBytes + (held.has_sums ? sums_bytes : 0);
   }
   const int64_t own_bytes = bytes + declared_bytes + kReservedBytes;
   const int64_t share = std::min<int64_t>((100 * resident * own_bytes + all_bytes - 1) / all_bytes, 100);
   // A hint, which a launch of another thread may have changed by then.
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, static_cast<int>(share));
   if (error != cudaSuccess) return error;
-  return launch_kernel(kernel, blocks, dim3(kWarp, warps), bytes, stream, arguments..., held_blocks);
+  return launch_kernel(kernel, blocks, dim3(kWarp, warps), bytes, stream, arguments..., held);
 }
 
 // `scratch`: for the tickets, as many as there are strips. kFew: all problems that come have few dimensions, or else all have many.
@@ -192,7 +208,7 @@ cudaError_t launch_multivariate_forward(
     return with_kernel_of_fours<typename Sweep::CostType>(has_fours, [&](auto fours) {
       return launch_multivariate<typename Sweep::CostType>(
           multivariate_forward<Sweep, Block, decltype(fours)>, groups * problem.batch, Block::kBlocks, Block::warps(strips),
-          strips, strips * sizeof(typename Block::Costs), problem.dim, stream, problem, sweep,
+          strips, strips * sizeof(typename Block::Costs), problem.dim, 0, stream, problem, sweep,
           Tickets(scratch, problem.batch, groups), groups, strips, has_fours);
     });
   };

@@ -52,6 +52,12 @@ struct VectorCost<HuberVectors> : PlainVectorCost<HuberVectors> {
   }
 };
 
+// Not of vectors, but ready-made, in a matrix.
+struct ReadyMade {
+  using Sum = void;
+  static constexpr bool kOverCost = false;
+};
+
 template <class Types>
 struct VectorCostsOf;
 template <class... Types>

@@ -3,14 +3,14 @@
 
 #include "core/problem.h"
 #include "cuda/hardware/assembly.cuh"
+#include "cuda/hardware/vectors.cuh"
 
 namespace softdtw {
 
 // Of a turned matrix: whether four costs, or their gradients, can be moved at a time.
 template <typename T>
 __device__ __forceinline__ bool has_fours(const View<T>& matrix) {
-  return matrix.row_stride == 1 && ((matrix.column_stride | matrix.batch_stride) & 3) == 0 &&
-         (reinterpret_cast<uintptr_t>(matrix.data) & 15) == 0;
+  return rows_have_fours(View<T>{matrix.data, matrix.batch_stride, matrix.column_stride, matrix.row_stride});
 }
 
 // What a lane moves of the cells that its warp's lanes have in some steps. As fours, where all are there, it moves those of two lanes
