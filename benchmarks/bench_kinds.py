@@ -44,15 +44,19 @@ WORTH, WORST = 1.25, 0.9  # a path stays that is so many times as fast in geomet
 def measure(shape, kind, gamma, percent, kernel, options, device):
     batch, length, dim = shape
     bandwidth = None if percent >= 100 else length * percent // 100
-    x, y = data_kinds.pairs(kind, batch, length, dim, common.DTYPES[options.dtype], device)
+    inputs = data_kinds.pairs(kind, batch, length, dim, common.DTYPES[options.dtype], device)
+    hard, soft = torchsoftdtw.dtw, torchsoftdtw.soft_dtw
+    if options.matrix:
+        inputs = (data_kinds.squared_distances(*inputs),)
+        hard, soft = torchsoftdtw.dtw_from_cost, torchsoftdtw.soft_dtw_from_cost
 
-    def function(x, y, kernel=kernel):
+    def function(*inputs, kernel=kernel):
         if gamma == 0:
-            return torchsoftdtw.dtw(x, y, bandwidth=bandwidth)
-        return torchsoftdtw.soft_dtw(x, y, gamma, bandwidth=bandwidth, kernel=kernel)
+            return hard(*inputs, bandwidth=bandwidth)
+        return soft(*inputs, gamma, bandwidth=bandwidth, kernel=kernel)
 
-    def exact(x, y):
-        return function(x, y, "diagonal" if x.is_cuda else "cpu")
+    def exact(*inputs):
+        return function(*inputs, kernel="diagonal" if inputs[0].is_cuda else "cpu")
 
     def timed(run):
         run = common.captured(run) if device.type == "cuda" else run
@@ -61,13 +65,13 @@ def measure(shape, kind, gamma, percent, kernel, options, device):
     row = dict(zip(SAME, (*shape, options.dtype, kind, gamma, percent, kernel), strict=True))
     row["cells"] = batch * common.cells_in_band(length, length, bandwidth)
     # Of paths that cost the same, hard DTW's gradient follows one, and rounding says which.
-    row |= reference.largest_errors(function, exact, (x, y), gamma or min(data_kinds.GAMMAS), gradients=gamma > 0)
+    row |= reference.largest_errors(function, exact, inputs, gamma or min(data_kinds.GAMMAS), gradients=gamma > 0)
     row["agrees"] = row["value_error"] <= VALUE_ERROR and row.get("gradient_error", 0) <= GRADIENT_ERROR
     if row["agrees"]:
         with torch.no_grad():
-            row["forward"] = timed(lambda: function(x, y))
-        row["forward_backward"] = timed(common.with_gradients(function, x.requires_grad_(), y.requires_grad_()))
-    if formats := formats_of(x, y, gamma, bandwidth, kernel):
+            row["forward"] = timed(lambda: function(*inputs))
+        row["forward_backward"] = timed(common.with_gradients(function, *(z.requires_grad_() for z in inputs)))
+    if not options.matrix and (formats := formats_of(*inputs, gamma, bandwidth, kernel)):
         row["formats"] = formats
     return row
 
@@ -154,6 +158,7 @@ def parse_arguments():
     parser.add_argument("--gammas", type=float, nargs="+", default=[*data_kinds.GAMMAS, 0.0], help="0: hard DTW")
     parser.add_argument("--bands", type=int, nargs="+", default=[100], help="percent of the length; 100: no band")
     parser.add_argument("--kernels", nargs="+", default=["auto"])
+    parser.add_argument("--matrix", action="store_true", help="the costs are ready-made")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--repeats", type=int, default=30)
@@ -176,7 +181,7 @@ def run(options):
         for kernel in (options.kernels if problem[2] > 0 else ["hard"])
     ]
     rows = [measure(*problem, options, device) for problem in tqdm(problems, disable=None)]
-    settings = {"repeats": options.repeats, "budget": options.budget}
+    settings = {"repeats": options.repeats, "budget": options.budget, "matrix": options.matrix}
     print(f"record: {common.write_record('kinds', device, settings, rows, options.output, options.commit)}\n")
     return rows
 

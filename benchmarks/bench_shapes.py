@@ -47,7 +47,7 @@ LONG_JOBS = ("1x1048576x1/forward",)
 OPTIONS = ("", "/band=5", "/band=10", "/penalty=0.5", "/euclidean", "/cityblock", "/huber", "/hard", "/hard/band=10")
 UNIVARIATE_SHAPES = ("40000x96x1", "4096x512x1", "512x128x1", "128x1024x1", "16x2048x1")
 VECTOR_SHAPES = ("40000x96x3", "4096x512x4", "256x200x3", "64x1024x8", "32x512x64", "32x512x256")
-COST_SHAPES = ("2048x512x1", "128x1024x1", "16x2048x1", "4096x128x1")  # of ready-made costs
+COST_SHAPES = ("2048x512x1", "128x1024x1", "16x2048x1", "4096x128x1", "128x128x1", "32x512x1")  # of ready-made costs
 BANDS = ("/band=10", "/band=10/penalty=0.5", "/band=10/cityblock", "/band=10/huber")
 OPTION_JOBS = (
     *(f"{shape}{option}" for shape in UNIVARIATE_SHAPES for option in OPTIONS),
@@ -158,7 +158,7 @@ def call_of(job, x, y):
     if job.cost != selection.MATRIX:
         return lambda x, y, **options: torchsoftdtw.soft_dtw(x, y, job.gamma, **job.options, **options), (x, y)
     options = {"bandwidth": job.bandwidth, "warp_penalty": job.penalty}
-    costs = torch.cdist(x.double(), y.double()).square().to(x)
+    costs = data_kinds.squared_distances(x, y)
     return lambda costs, **kernel: torchsoftdtw.soft_dtw_from_cost(costs, job.gamma, **options, **kernel), (costs,)
 
 

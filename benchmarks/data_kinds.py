@@ -169,3 +169,8 @@ def _real(series, count, length, dim, generator):
     ]
     joined = torch.cat([piece.flatten(1, 2)[:, :length] for piece in pieces], 2)[:, :, :dim]
     return z_normalised(joined)
+
+
+def squared_distances(x, y):
+    """The matrices (B, N, M) of costs between series, ready-made."""
+    return torch.cdist(x.double(), y.double()).square().to(x)

@@ -119,6 +119,14 @@ def test_kinds_are_checked_and_timed_with_and_without_a_band(record_of, capsys):
     assert "3x24x1 | real:Heartbeats | hard" in capsys.readouterr().out
 
 
+def test_kinds_with_ready_made_costs(record_of):
+    with pytest.raises(SystemExit) as end:
+        record_of(bench_kinds, *KINDS, "--matrix", "--gammas", "0.1", "0", "--bands", "100", "25")
+    assert end.value.code == 0
+    rows = bench_kinds.rows_of(record_of.output)
+    assert len(rows) == 8 and all(row["agrees"] and row["forward_backward"]["median"] > 0 for row in rows)
+
+
 def test_a_wrong_kernel_is_not_timed(record_of, monkeypatch, capsys):
     right = torchsoftdtw.soft_dtw
 

@@ -42,7 +42,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
       : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
         warp(warp_),
-        end_dim(x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim),
+        end_dim(!kFew && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim),
         block_sums(block_sums_) {
     if (!kFew && block_sums.memory != nullptr) clear_sums();
   }
@@ -55,10 +55,39 @@ class RowGradients : public StripGradient<kFew, CostType> {
     if (dx.data == nullptr) return;
     const int first = strip.first_column + batch * kBatchColumns,
               pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
-    int further = 0;
+    if constexpr (kFew) {
 #pragma unroll 1
-    do add_block(further, first, pipeline_column);
-    while (kDims * warp + (further += kStride) < end_dim);
+      for (int tile = 0; tile < kTiles; ++tile, rotate(row_sums), rotate(held)) {
+        const typename Base::Rectangle e(*this, tile, pipeline_column);
+        if (!e.matters()) continue;
+        e.add_to(row_sums[0]);
+        add_to_held(Left(e));
+      }
+    } else {
+      unsigned differences = 0;
+      unsigned tiles = Base::tiles_of(pipeline_column, differences);
+#pragma unroll 1
+      for (; differences != 0; differences &= differences - 1) {
+        const int tile = __ffs(differences) - 1;
+        add_differences(tile, first, pipeline_column);
+        tiles &= ~(1u << tile);
+      }
+      if (tiles == 0) return;
+      int further = 0;  // to another block of dimensions
+#pragma unroll 1
+      do {
+        if (!has_one_block()) load_columns(first, kDims * warp + further);
+#pragma unroll 1
+        for (int tile = 0; tile < kTiles; ++tile, rotate(row_sums)) {
+          if ((tiles >> tile & 1) == 0) continue;
+          const typename Base::Rectangle e(*this, tile, pipeline_column);
+          if (further == 0) e.add_to(row_sums[0]);
+          const int first_dim = first_dim_of(tile) + further;
+          if (first_dim < end_dim) add_products(tile, first_dim, Left(e));
+        }
+        further += kStride;
+      } while (kDims * warp + further < end_dim);
+    }
   }
 
   // The part of dx that is no product.
@@ -78,37 +107,17 @@ class RowGradients : public StripGradient<kFew, CostType> {
   }
 
  private:
-  // One of the warp's blocks of dimensions; with the first one, whose number is 0, what is no product.
-  __device__ __forceinline__ void add_block(int further, int first, int pipeline_column) {
-    if (!has_one_block()) load_columns(first, kDims * warp + further);
-#pragma unroll 1
-    for (int tile = 0; tile < kTiles; ++tile) {
-      float e[2][4], sums[2];
-      const bool matters = Base::load_alignment(tile, pipeline_column, e, sums);
-      if (matters && Base::has_differences(sums)) {
-        if constexpr (!kFew)
-          if (further == 0) add_differences(tile, first, pipeline_column);
-      } else if (matters) {
-        if (further == 0) {
-          row_sums[0][0] += sums[0];
-          row_sums[0][1] += sums[1];
-        }
-        Factor left[kBatchGroups][4];
+  // E of a tile as a left factor.
+  struct Left {
+    Factor factors[kBatchGroups][4];
+
+    __device__ __forceinline__ explicit Left(const typename Base::Rectangle& rectangle) {
 #pragma unroll
-        for (int h = 0; h < kBatchGroups; ++h)
+      for (int h = 0; h < kBatchGroups; ++h)
 #pragma unroll
-          for (int j = 0; j < 4; ++j) left[h][j] = Factor(e[j % 2][2 * h + j / 2]);
-        if constexpr (kFew) {
-          add_to_held(left);
-        } else {
-          const int first_dim = first_dim_of(tile) + further;
-          if (first_dim < end_dim) add_products(tile, first_dim, left);
-        }
-      }
-      rotate(row_sums);
-      if constexpr (kFew) rotate(held);
+        for (int j = 0; j < 4; ++j) factors[h][j] = Factor(rectangle.e[j % 2][2 * h + j / 2]);
     }
-  }
+  };
   // Of a warp: dimensions first_dim_of(tile) and, if it has more than one block, every kStride further.
   static constexpr int kStride = kDims * kWarps;
   __device__ __forceinline__ bool has_one_block() const { return end_dim <= kDims * warp + kStride; }
@@ -124,12 +133,12 @@ class RowGradients : public StripGradient<kFew, CostType> {
       for (int j = 0; j < 2; ++j) Base::load(y.at(first + 8 * h + member + 4 * j), first_dim, from, columns[h][j]);
   }
 
-  __device__ __forceinline__ void add_to_held(const Factor (&left)[kBatchGroups][4]) {
+  __device__ __forceinline__ void add_to_held(const Left& left) {
     Sums terms[4] = {};
 #pragma unroll
     for (int h = 0; h < kBatchGroups; ++h) {
       const Factor right[2] = {Factor(columns[h][0][0]), Factor(columns[h][1][0])};
-      multiply_add_apart(terms, left[h], right);
+      multiply_add_apart(terms, left.factors[h], right);
     }
     Base::add_terms(terms, held[0]);
   }
@@ -187,7 +196,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
   }
 
   // sum_j E y_j for the rows of a tile and the columns of a batch.
-  __device__ __forceinline__ void add_products(int tile, int first_dim, const Factor (&left)[kBatchGroups][4]) {
+  __device__ __forceinline__ void add_products(int tile, int first_dim, const Left& left) {
     const int own_row = strip.first_row + tile * kTileRows + group, own_dim = first_dim + 2 * member;
     float* const out = dx.data + own_row * dx.row_stride + own_dim;
     const auto for_each_sum = [&](auto&& f) {
@@ -197,7 +206,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
     Sums sums[kEights] = {}, before[kEights];
     if (!is_held) for_each_sum([&](int i, int j, float& out) { before[i][j] = out; });
 #pragma unroll
-    for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left[h], columns[h][0], columns[h][1]);
+    for (int h = 0; h < kBatchGroups; ++h) Base::multiply(sums, first_dim, left.factors[h], columns[h][0], columns[h][1]);
     if (!is_held) return for_each_sum([&](int i, int j, float& out) { out = before[i][j] + sums[i][j]; });
 #pragma unroll
     for (int i = 0; i < kEights; ++i) {

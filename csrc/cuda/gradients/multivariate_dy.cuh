@@ -41,7 +41,7 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
         warp(warp_),
         chain(chain_),
         works(dy_.data != nullptr && kDims * warp_ < problem.dim),
-        end_dim(x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim) {}
+        end_dim(!kFew && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim) {}
 
   // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
   __device__ __forceinline__ void prepare(int batch) {
@@ -53,16 +53,14 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
     if (!works) return;
     const int first = strip.first_column + batch * kBatchColumns,
               pipeline_column = Base::Pipeline::slot(batch) * kBatchColumns;
-    // Those that matter. With few dimensions two blocks share what caches instructions, and fewer of these are faster.
+    // With few dimensions two blocks share what caches instructions, and fewer of these are faster.
     unsigned tiles = 0, differences = 0;
     if constexpr (kFew) {
 #pragma unroll 1
-      for (int tile = 0; tile < kTiles; ++tile) {
-        float e[2][4], sums[2];
-        if (Base::load_alignment(tile, pipeline_column, e, sums)) tiles |= 1u << tile;
-      }
+      for (int tile = 0; tile < kTiles; ++tile)
+        if (typename Base::Rectangle(*this, tile, pipeline_column).matters()) tiles |= 1u << tile;
     } else {
-      tiles = tiles_of(pipeline_column, differences);
+      tiles = Base::tiles_of(pipeline_column, differences);
     }
     if (tiles == 0) {
       // Who waits for this strip will hear of it, if not now, with a later batch.
@@ -98,37 +96,6 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
   __device__ __forceinline__ void publish() {
     if (threadIdx.x == 0 && done != told) chain.publish(done);
     told = done;
-  }
-  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set, or of E / cost those
-  // that have any. Those among them that are sums of differences.
-  __device__ __forceinline__ unsigned tiles_of(int pipeline_column, unsigned& differences) const {
-    // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
-    const uint4* const cells =
-        reinterpret_cast<const uint4*>(pipeline.cells + (pipeline_column + threadIdx.x / 16) * Base::Pipeline::kRows) +
-        threadIdx.x % 16;
-    unsigned any[2] = {};
-#pragma unroll
-    for (int i = 0; i < kBatchColumns / 2; ++i) {
-      const uint4 four = cells[2 * i * Base::Pipeline::kRows / 4];
-      any[i % 2] |= (four.x | four.y) | (four.z | four.w);
-    }
-    const auto tiles_with = [&](unsigned bits) {
-      unsigned tiles = 0;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & bits) != 0), rows = lanes | lanes >> 16;
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile)
-          if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
-      }
-      return tiles;
-    };
-    const unsigned tiles = tiles_with(Base::kDivides ? 0x7fffffffu : 0x60000000u);
-    if (!kIsOfSquares<CostType>)
-      differences = tiles;
-    else if (Base::kDivides)
-      differences = tiles_with(0x80000000u);
-    return tiles;
   }
   // Until the strip below has added what it has to what comes.
   __device__ __forceinline__ void await_below() {

@@ -33,23 +33,57 @@ struct StripGradient : StripOfSeries {
         pipeline(pipeline_),
         scale(CostType::kFactor * gradient.arriving(pair)) {}
 
-  // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch, and the lane's sums of it by rows.
-  // Returns whether the tile matters.
-  __device__ __forceinline__ bool load_alignment(int tile, int pipeline_column, float (&e)[2][4], float (&sums)[2]) const {
+  // E in the rows group and group + 8 of a tile and the columns member + 4 c of a batch.
+  struct Rectangle {
+    float e[2][4], sums[2];  // by rows, this lane's share
+
+    __device__ __forceinline__ Rectangle(const StripGradient& own, int tile, int pipeline_column) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < 2; ++half) {
 #pragma unroll
-      for (int c = 0; c < 4; ++c)
-        e[half][c] = pipeline.at(tile * kTileRows + group + 8 * half, pipeline_column + member + 4 * c);
-      sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
+        for (int c = 0; c < 4; ++c)
+          e[half][c] = own.pipeline.at(tile * kTileRows + own.group + 8 * half, pipeline_column + own.member + 4 * c);
+        sums[half] = (e[half][0] + e[half][1]) + (e[half][2] + e[half][3]);
+      }
     }
-    // Of E / cost what does not count is 0.
-    return kDivides ? __any_sync(kAllLanes, sums[0] != 0 || sums[1] != 0)
-                    : __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
-  }
-  // Whether a tile's gradients are sums of differences.
-  __device__ __forceinline__ static bool has_differences(const float (&sums)[2]) {
-    return !kIsOfSquares<CostType> || (kDivides && __any_sync(kAllLanes, fminf(sums[0], sums[1]) < 0));
+    __device__ __forceinline__ bool matters() const {
+      return __any_sync(kAllLanes, fmaxf(sums[0], sums[1]) >= kNegligible);
+    }
+    __device__ __forceinline__ void add_to(float (&rows)[2]) const {
+      rows[0] += sums[0];
+      rows[1] += sums[1];
+    }
+  };
+  // The tiles of a batch that matter, as bits: those with an E of 2^-63 or more, of which bit 29 or 30 is set, or of E / cost those
+  // that have any. Those among them that are sums of differences.
+  __device__ __forceinline__ unsigned tiles_of(int pipeline_column, unsigned& differences) const {
+    // A lane has four rows of two columns in every four, and the same rows swizzled of the other two.
+    const uint4* const cells =
+        reinterpret_cast<const uint4*>(pipeline.cells + (pipeline_column + threadIdx.x / 16) * Pipeline::kRows) +
+        threadIdx.x % 16;
+    unsigned any[2] = {};
+#pragma unroll
+    for (int i = 0; i < kBatchColumns / 2; ++i) {
+      const uint4 four = cells[2 * i * Pipeline::kRows / 4];
+      any[i % 2] |= (four.x | four.y) | (four.z | four.w);
+    }
+    const auto tiles_with = [&](unsigned bits) {
+      unsigned tiles = 0;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const unsigned lanes = __ballot_sync(kAllLanes, (any[i] & bits) != 0), rows = lanes | lanes >> 16;
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile)
+          if ((rows >> 4 * tile & 0xf) != 0) tiles |= 1u << (tile ^ i);
+      }
+      return tiles;
+    };
+    const unsigned tiles = tiles_with(kDivides ? 0x7fffffffu : 0x60000000u);
+    if (!kIsOfSquares<CostType>)
+      differences = tiles;
+    else if (kDivides)
+      differences = tiles_with(0x80000000u);
+    return tiles;
   }
   // A coordinate of a vector, moved by the origin; 0 past the last one.
   __device__ __forceinline__ float moved(const float* vector, int d) const {

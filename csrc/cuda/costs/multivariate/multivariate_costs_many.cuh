@@ -44,7 +44,7 @@ class ManyCosts : StripOfSeries {
         held(held_),
         end_dim(
             has_products() && 0 < x.dim % HeldRows::kDims && x.dim % HeldRows::kDims <= kFewNumbers
-                ? end_of_dims(0, HeldRows::kDims, kFewNumbers)
+                ? end_of_dims(0, HeldRows::kDims, HeldRows::kDims)
                 : x.dim),
         held_blocks(min(held_.blocks, (end_dim + HeldRows::kDims - 1) / HeldRows::kDims)),
         outside(extent),

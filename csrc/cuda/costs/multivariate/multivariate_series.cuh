@@ -51,19 +51,20 @@ struct StripOfSeries {
 
  private:
   __device__ __forceinline__ bool differs(const Vectors& vectors, int first, int count, int first_dim, int width) const {
-    constexpr int kAtOnce = 8, kMembers = 4;
+    constexpr int kAtOnce = 4, kNumbers = 4;
 #pragma unroll 1
-    for (int d = first_dim + group; d - group < min(first_dim + width, x.dim); d += 8) {
-      const bool inside = d < x.dim;
-      const float from = inside ? __ldg(origin + d) : 0.0f;
+    for (int d = first_dim; d < min(first_dim + width, x.dim); d += kNumbers)
 #pragma unroll 1
-      for (int i = member; i - member < count; i += kAtOnce * kMembers) {
+      for (int i = 0; i < count; i += kAtOnce * kWarp) {
         bool is_other = false;
 #pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) is_other |= inside && !(__ldg(vectors.at(first + i + j * kMembers) + d) == from);
+        for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+          for (int k = 0; k < kNumbers; ++k)
+            if (d + k < x.dim)
+              is_other |= !(__ldg(vectors.at(first + i + j * kWarp + threadIdx.x) + d + k) == __ldg(origin + d + k));
         if (__any_sync(kAllLanes, is_other)) return true;
       }
-    }
     return false;
   }
 };

@@ -1,8 +1,8 @@
 // Vectors of length 1 (core/unit_vectors.h), in one kernel each way: by PyTorch's own kernels they took a third of the time of a
 // short problem with cosine costs.
 //
-// Threads to work: a vector has 1 to 32 neighbouring lanes of a warp, each with eight of its numbers or more, so neighbours read neighbours.
-// They meet once, in a sum by shuffles. With fewer numbers a lane the square roots, which all lanes compute, in float64, took most of the
+// Threads to work: a vector has 1 to 32 neighbouring lanes of a warp, so neighbours read neighbours. They meet once, in a sum by shuffles.
+// More than eight lanes have eight numbers each, or more: with fewer, the square roots, which all lanes compute, in float64, took most of the
 // time.
 #include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/launch.cuh"
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) unit_vectors_backward_kernel(
 
 int lanes_of(const Vectors& vectors) {
   int lanes = 1;
-  while (lanes < kWarp && 8 * lanes < vectors.dim) lanes *= 2;
+  while (lanes < kWarp && (lanes < 8 ? lanes : 8 * lanes) < vectors.dim) lanes *= 2;
   return lanes;
 }
 
