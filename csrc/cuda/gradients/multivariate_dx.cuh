@@ -27,6 +27,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
   using S = MultivariateShape;
   using Base::group, Base::member, Base::origin, Base::scale, Base::strip, Base::x, Base::y;
   static constexpr int kWarps = MultivariateWarps<kFew>::kRows, kEights = kFew ? 1 : kRowEights, kDims = 8 * kEights;
+  static constexpr bool kHasProducts = kIsOfSquares<CostType>;
   const View<float> dx;
   const int warp;
   const int end_dim;                        // of products
@@ -42,14 +43,15 @@ class RowGradients : public StripGradient<kFew, CostType> {
       : Base(problem, gradient, extent, strip_, pair, pipeline_),
         dx(gradient.x.data == nullptr ? gradient.x : gradient.x.pair(pair)),
         warp(warp_),
-        end_dim(!kFew && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim),
+        end_dim(!kFew && kHasProducts && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim),
         block_sums(block_sums_) {
-    if (!kFew && block_sums.memory != nullptr) clear_sums();
+    if (!kFew && kHasProducts && block_sums.memory != nullptr) clear_sums();
   }
 
   // What does not depend on E: with one block of dimensions, its columns, for the tiles that are the warp's own.
   __device__ __forceinline__ void prepare(int batch) {
-    if (dx.data != nullptr && has_one_block()) load_columns(strip.first_column + batch * kBatchColumns, first_dim_of(warp));
+    if (kHasProducts && dx.data != nullptr && has_one_block())
+      load_columns(strip.first_column + batch * kBatchColumns, first_dim_of(warp));
   }
   __device__ __forceinline__ void add(int batch) {
     if (dx.data == nullptr) return;
@@ -72,7 +74,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
         add_differences(tile, first, pipeline_column);
         tiles &= ~(1u << tile);
       }
-      if (tiles == 0) return;
+      if (!kHasProducts || tiles == 0) return;
       int further = 0;  // to another block of dimensions
 #pragma unroll 1
       do {
@@ -100,7 +102,7 @@ class RowGradients : public StripGradient<kFew, CostType> {
       for (int half = 0; half < 2; ++half) row_sums[tile][half] = sum_of_group(row_sums[tile][half]);
     if constexpr (kFew)
       finish_held();
-    else if (block_sums.memory == nullptr)
+    else if (!kHasProducts || block_sums.memory == nullptr)
       finish_memory();
     else
       finish_sums();

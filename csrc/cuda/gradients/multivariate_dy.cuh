@@ -41,7 +41,9 @@ class ColumnGradients : public StripGradient<kFew, CostType> {
         warp(warp_),
         chain(chain_),
         works(dy_.data != nullptr && kDims * warp_ < problem.dim),
-        end_dim(!kFew && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim) {}
+        end_dim(
+            !kFew && kIsOfSquares<CostType> && x.dim > kStride ? this->end_of_dims(kDims * warp_, kStride, kDims) : x.dim) {
+  }
 
   // Tells of what is done, of every other batch: what was stored has to arrive first, which takes as long as half a batch.
   __device__ __forceinline__ void prepare(int batch) {

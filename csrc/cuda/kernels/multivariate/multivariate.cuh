@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(kWarp* BackwardBlock<kFew>::kWarps, BackwardBl
   if (role == Block::kRebuild)
     return channel.for_each_run(
         [&](int last_chunk) { rebuild_strip(problem, extent, around, pair, index, saved, number, last_chunk, channel); });
-  // Batches go from the one where a run, or E, starts to the first one.
   const HeldRows held(stage_memory + sizeof(Channel), 0, held_memory.row_blocks);
+  // Batches go from the one where a run, or E, starts to the first one.
   if (role == Block::kCosts) {
     using Costs = typename Channel::Costs;
     return with_fours<Fours>(has_fours, [&](auto fours) {
