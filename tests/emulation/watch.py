@@ -4,7 +4,7 @@
 
 import sys
 
-from cases import KernelCase, normal, run
+from cases import KernelCase, normal, run, run_from_cost
 
 from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import OPTIONS, WRONG
@@ -63,6 +63,10 @@ def main():
             for seed in range(2):
                 gpu.set_order(seed, 4, True)
                 run(KernelCase("cpu", "tiled"), x, y, 1.0, **OPTIONS)
+        for batch, n, m in ((2, 60, 50), (1, 300, 37)):  # ready-made costs
+            for seed in range(2):
+                gpu.set_order(seed, 4, True)
+                run_from_cost(KernelCase("cpu", "tiled/ready_made"), normal(batch, n, m, seed=n).float().abs(), 1.0)
     with gpu.behind_the_package(True):
         for n, m, dim in ((300, 40, 1), (1100, 24, 2)):  # several strips at a time, and more than a block has warps
             x, y = normal(2, n, dim, seed=n).float(), normal(2, m, dim, seed=m + 1).float()
