@@ -38,6 +38,7 @@ SEEDS = (0, 1, 2)
 CHECKED = 12  # series of each set, whose distances are compared
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-8}
 SLOW = 3.0  # seconds: what takes longer is run once
+SETTLES = 0.3  # seconds before each call: a library's workers keep cores busy for up to 0.2 after its answer is there
 
 
 class Job(NamedTuple):
@@ -162,6 +163,7 @@ def reference_distances(x, y, measure):
 
 
 def timed(job, library, arguments, device):
+    time.sleep(SETTLES)
     common.synchronize(device)
     start = time.perf_counter()
     answer = job.run(library, arguments)

@@ -228,6 +228,7 @@ def test_tasks_are_judged_timed_and_drawn(record_of, monkeypatch, tmp_path):
     ours = [task_libraries.Ours(dtype, torch.device("cpu")) for dtype in (torch.float32, torch.float64)]
     monkeypatch.setattr(task_libraries, "installed", lambda device, threads: (ours, {"tslearn": "not asked"}))
     monkeypatch.setattr(bench_tasks, "SEEDS", (0,))
+    monkeypatch.setattr(bench_tasks, "SETTLES", 0)
     picture = tmp_path / "tasks.png"
     only = ["--data", "GunPoint", "200 x 96", "--rounds", "1", "--threads", "1", "--plot", str(picture)]
     rows = record_of(bench_tasks, *only)["rows"]
