@@ -80,10 +80,13 @@ STABLE_TORCH_LIBRARY(torchsoftdtw, m) {
       "dtw_within_of_pairs(Tensor x_index, Tensor y_index, Tensor x, Tensor y, Tensor low, Tensor high, Tensor limits, "
       "Tensor? x_lengths, Tensor? y_lengths, int bandwidth, float warp_penalty, str cost) -> Tensor");
 
-  // For cosine costs (core/unit_vectors.h): unit (B, L, width) float32 and inverse (B, L) float64, 1 / length or 0, of series (B, L,
-  // D) float32, width at least D + 2; flag 0 or 1. Backward takes `unit` and `inverse` as forward returned them.
-  m.def("unit_vectors(Tensor series, int flag, int width) -> (Tensor unit, Tensor inverse)");
-  m.def("unit_vectors_backward(Tensor grad_unit, Tensor unit, Tensor inverse, int dim) -> Tensor grad_series");
+  // For cosine costs (core/unit_vectors.h), of series x (B, N, D) and y (B', M, D) float32: unit (B, L, width) float32 and inverse (B, L)
+  // float64, 1 / length or 0, width at least D + 2. Backward takes these as forward returned them, and leaves out what no gradient comes to.
+  m.def(
+      "unit_vectors(Tensor x, Tensor y, int width) -> (Tensor unit_x, Tensor inverse_x, Tensor unit_y, Tensor inverse_y)");
+  m.def(
+      "unit_vectors_backward(Tensor? grad_unit_x, Tensor? grad_unit_y, Tensor unit_x, Tensor inverse_x, Tensor unit_y, "
+      "Tensor inverse_y, int dim) -> (Tensor grad_x, Tensor grad_y)");
 
   // Of every range of y, and so of every column that is its last one, the hard DTW of x with the best: value (B, M) float64
   // and start (B, M) int32, of equal ones the first. A column that holds a NaN is in no range; start is below 0 where none is.

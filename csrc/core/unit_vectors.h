@@ -18,12 +18,25 @@ struct Vectors {
   int64_t count, dim, width, flag;
 };
 
+// What is made of a series, and the gradient to one: two of each in a call, of x and y.
+struct UnitVectors {
+  Vectors vectors;
+  float* unit;      // (count, width)
+  double* inverse;  // (count,)
+};
+struct UnitGradient {
+  Vectors unit;
+  const float* grad_unit;  // (count, width)
+  const double* inverse;
+  float* grad;  // (count, dim)
+};
+
 // 1 / length, or 0 of a zero vector, which has no gradient.
 SOFTDTW_HD double inverse_length(double sum_of_squares) { return sum_of_squares == 0 ? 0 : 1 / sqrt(sum_of_squares); }
 
-// Number d of a unit vector, of which `numbers` are before it has length 1.
-SOFTDTW_HD float unit_number(const Vectors& vectors, const float* numbers, int64_t d, double inverse) {
-  if (d < vectors.dim) return static_cast<float>(numbers[d] * inverse);
+// A number of a unit vector, made of the vector's own; and number d behind those.
+SOFTDTW_HD float unit_number(float number, double inverse) { return static_cast<float>(number * inverse); }
+SOFTDTW_HD float flag_number(const Vectors& vectors, int64_t d, double inverse) {
   return d == vectors.dim + vectors.flag && inverse == 0 ? 1.0f : 0.0f;
 }
 

@@ -10,7 +10,7 @@ namespace softdtw {
 namespace cpu {
 namespace {
 
-struct UnitVectors {
+struct UnitVectorsBackend {
   static constexpr int64_t kBlock = 256;
 
   // Calls of_vector(index) for all of them.
@@ -24,27 +24,31 @@ struct UnitVectors {
     });
   }
 
-  static void forward(const Vectors& vectors, float* unit, double* inverse, const Tensor& like) {
-    run(vectors, like, [&](int64_t index) {
-      const float* const own = vectors.numbers + index * vectors.dim;
-      double sum = 0;
-      for (int64_t d = 0; d < vectors.dim; ++d) sum += double(own[d]) * own[d];
-      inverse[index] = inverse_length(sum);
-      for (int64_t d = 0; d < vectors.width; ++d)
-        unit[index * vectors.width + d] = unit_number(vectors, own, d, inverse[index]);
-    });
+  static void forward(const UnitVectors (&both)[2], const Tensor& like) {
+    for (const UnitVectors& one : both)
+      run(one.vectors, like, [&](int64_t index) {
+        const Vectors& vectors = one.vectors;
+        const float* const own = vectors.numbers + index * vectors.dim;
+        double sum = 0;
+        for (int64_t d = 0; d < vectors.dim; ++d) sum += double(own[d]) * own[d];
+        const double inverse = one.inverse[index] = inverse_length(sum);
+        float* const unit = one.unit + index * vectors.width;
+        for (int64_t d = 0; d < vectors.dim; ++d) unit[d] = unit_number(own[d], inverse);
+        for (int64_t d = vectors.dim; d < vectors.width; ++d) unit[d] = flag_number(vectors, d, inverse);
+      });
   }
 
-  static void backward(
-      const Vectors& vectors, const float* grad_unit, const double* inverse, float* grad, const Tensor& like) {
-    run(vectors, like, [&](int64_t index) {
-      const float* const own = vectors.numbers + index * vectors.width;
-      const float* const gradient = grad_unit + index * vectors.width;
-      double along = 0;
-      for (int64_t d = 0; d < vectors.dim; ++d) along += double(own[d]) * gradient[d];
-      for (int64_t d = 0; d < vectors.dim; ++d)
-        grad[index * vectors.dim + d] = across(gradient[d], own[d], along, inverse[index]);
-    });
+  static void backward(const UnitGradient (&both)[2], const Tensor& like) {
+    for (const UnitGradient& one : both)
+      run(one.unit, like, [&](int64_t index) {
+        const Vectors& vectors = one.unit;
+        const float* const own = vectors.numbers + index * vectors.width;
+        const float* const gradient = one.grad_unit + index * vectors.width;
+        double along = 0;
+        for (int64_t d = 0; d < vectors.dim; ++d) along += double(own[d]) * gradient[d];
+        for (int64_t d = 0; d < vectors.dim; ++d)
+          one.grad[index * vectors.dim + d] = across(gradient[d], own[d], along, one.inverse[index]);
+      });
   }
 };
 
@@ -52,4 +56,4 @@ struct UnitVectors {
 }  // namespace cpu
 }  // namespace softdtw
 
-SOFTDTW_REGISTER_UNIT_VECTORS(CPU, softdtw::cpu::UnitVectors)
+SOFTDTW_REGISTER_UNIT_VECTORS(CPU, softdtw::cpu::UnitVectorsBackend)

@@ -9,15 +9,14 @@ namespace softdtw {
 namespace {
 
 struct UnitVectorsCudaBackend {
-  static void forward(const Vectors& vectors, float* unit, double* inverse, const Tensor& like) {
+  static void forward(const UnitVectors (&both)[2], const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    check(unit_vectors(vectors, unit, inverse, current_stream(like)), "unit vectors", "forward");
+    check(unit_vectors(both[0], both[1], current_stream(like)), "unit vectors", "forward");
   }
 
-  static void backward(
-      const Vectors& vectors, const float* grad_unit, const double* inverse, float* grad, const Tensor& like) {
+  static void backward(const UnitGradient (&both)[2], const Tensor& like) {
     const torch::stable::accelerator::DeviceGuard guard(like.get_device());
-    check(unit_vectors_backward(vectors, grad_unit, inverse, grad, current_stream(like)), "unit vectors", "backward");
+    check(unit_vectors_backward(both[0], both[1], current_stream(like)), "unit vectors", "backward");
   }
 };
 

@@ -79,19 +79,21 @@ def test_a_penalty_where_paths_have_to_pay_it(n):
 RADII = [0, 1, 7, 31, 32, 64, 65, 150]
 
 
+@pytest.mark.parametrize("cost", ["sqeuclidean", "huber"])
 @pytest.mark.parametrize("gamma", [1.0, 0.01])
 @pytest.mark.parametrize("sizes", [(330, 330), (257, 300), (390, 290), (64, 64)], ids=str)
-def test_bands_of_every_pair(sizes, gamma):
+def test_bands_of_every_pair(sizes, gamma, cost):
     x, y = pairs_of(*sizes, len(RADII))
-    check(x, y, gammas=gamma, radii=torch.tensor(RADII))
+    check(x, y, cost, gamma, radii=torch.tensor(RADII))
 
 
+@pytest.mark.parametrize("cost", ["sqeuclidean", "cityblock"])
 @pytest.mark.parametrize("radius", [0, 1, 20, 63, 90, 200])
 @pytest.mark.parametrize("sizes", [(129, 256), (300, 311), (711, 700), (500, 260), (150, 600)], ids=str)
-def test_one_band_for_all_pairs(sizes, radius):
+def test_one_band_for_all_pairs(sizes, radius, cost):
     """From both ends: either side sweeps most strips as a whole, and what is kept has room for the band alone."""
     x, y = pairs_of(*sizes, 2)
-    check(x, y, gammas=0.1, radii=radius)
+    check(x, y, cost, 0.1, radii=radius)
 
 
 @pytest.mark.parametrize("cost", COSTS)

@@ -122,8 +122,10 @@ def test_a_pair_without_a_value_has_no_gradient(template):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_values_alone_of_so_many_pairs_that_a_lane_has_four_rows(options):
     """As they are with gradients, for which it has two."""
-    costs = costs_of(3, 130, 97).repeat(45, 1, 1).to(GPU)
-    given = {name: of * 45 if isinstance(of, list) else of for name, of in OPTIONS[options].items()}
+    multiprocessors = torch.cuda.get_device_properties(GPU).multi_processor_count if GPU == "cuda" else 132
+    times = multiprocessors // 3 + 1
+    costs = costs_of(3, 130, 97).repeat(times, 1, 1).to(GPU)
+    given = {name: of * times if isinstance(of, list) else of for name, of in OPTIONS[options].items()}
     alone = soft_dtw_from_cost(costs, 0.5, kernel="tiled/ready_made", **given)
     kept = soft_dtw_from_cost(costs.requires_grad_(), 0.5, kernel="tiled/ready_made", **given)
     torch.testing.assert_close(alone, kept.detach(), rtol=1e-5, atol=1e-6)

@@ -12,51 +12,76 @@ from torchsoftdtw._kernels import ops
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 
-def both(series, flag):
-    """Unit vectors and the gradient of a product with them, of the op in float32 and of the expression in float64."""
-    answers = []
-    weights = normal(*series.shape[:2], series.shape[2] + 2, seed=9, dtype=torch.float64)
-    for function, dtype in ((UnitVectors.apply, torch.float32), (_by_steps, torch.float64)):
-        own = series.detach().to(dtype, copy=True).requires_grad_()
-        unit = function(own, flag)
-        (unit[..., : weights.shape[2]] * weights.to(unit)).sum().backward()
-        answers += [unit.detach().cpu(), own.grad.cpu()]
-    return answers
+def by_steps(x, y):
+    return _by_steps(x, 0), _by_steps(y, 1)
 
 
-@pytest.mark.parametrize("flag", [0, 1])
-@pytest.mark.parametrize("dim", [1, 2, 3, 5, 8, 31, 32, 33, 64, 100])
+def with_gradients(function, x, y, dtype, needed=(True, True)):
+    """(unit vectors, gradient) of x and of y."""
+    series = [z.detach().to(dtype, copy=True).requires_grad_(need) for z, need in zip((x, y), needed, strict=True)]
+    units = function(*series)
+    width = x.shape[2] + 2
+    weights = [normal(*z.shape[:2], width, seed=9, dtype=torch.float64) for z in (x, y)]
+    sum((unit[..., :width] * w.to(unit)).sum() for unit, w in zip(units, weights, strict=True)).backward()
+    grads = [z.grad if z.grad is None else z.grad.cpu() for z in series]
+    return [(unit.detach().cpu(), grad) for unit, grad in zip(units, grads, strict=True)]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5, 8, 9, 31, 32, 33, 64, 65, 100, 128, 257, 300])
 @on_devices
-def test_unit_vectors_and_gradients(device, dim, flag):
-    series = normal(3, 41, dim, seed=dim).float().to(device)
-    series[1, 7] = 0
-    unit, grad, expected, expected_grad = both(series, flag)
-    torch.testing.assert_close(unit[..., : dim + 2], expected.float(), rtol=1.2e-7, atol=1e-45)
-    assert (unit[..., dim + 2 :] == 0).all()
-    assert unit[1, 7, dim + flag] == 1 and unit[..., dim + 1 - flag].eq(0).all()
-    # Numbers of a unit vector are rounded to float32 before the gradient is made of them.
-    scale = expected_grad.abs().amax(2, keepdim=True) + 1 / series.double().norm(dim=2, keepdim=True).cpu()
-    assert (((grad - expected_grad).abs() / scale)[expected_grad.isfinite()] < 1e-6 * math.sqrt(dim)).all()
-    assert (grad[1, 7] == 0).all()
+def test_unit_vectors_and_gradients(device, dim):
+    x, y = (normal(*shape, dim, seed=dim).float().to(device) for shape in ((3, 41), (2, 57)))
+    x[1, 7] = y[1, 9] = 0
+    found, expected = with_gradients(UnitVectors.apply, x, y, torch.float32), with_gradients(by_steps, x, y, torch.float64)
+    for flag, series, zero, own, exact in zip((0, 1), (x, y), ((1, 7), (1, 9)), found, expected, strict=True):
+        unit, grad, expected_unit, expected_grad = *own, *exact
+        torch.testing.assert_close(unit[..., : dim + 2], expected_unit.float(), rtol=1.2e-7, atol=1e-45)
+        assert (unit[..., dim + 2 :] == 0).all()
+        assert unit[(*zero, dim + flag)] == 1 and unit[..., dim + 1 - flag].eq(0).all()
+        # Numbers of a unit vector are rounded to float32 before the gradient is made of them.
+        scale = expected_grad.abs().amax(2, keepdim=True) + 1 / series.double().norm(dim=2, keepdim=True).cpu()
+        assert (((grad - expected_grad).abs() / scale)[expected_grad.isfinite()] < 1e-6 * math.sqrt(dim)).all()
+        assert (grad[zero] == 0).all()
+
+
+@pytest.mark.parametrize("needed", [(True, False), (False, True)])
+@on_devices
+def test_the_gradient_to_one_series_alone(device, needed):
+    x, y = (normal(2, length, 5, seed=length).float().to(device) for length in (7, 300))
+    alone = with_gradients(UnitVectors.apply, x, y, torch.float32, needed)
+    together = with_gradients(UnitVectors.apply, x, y, torch.float32)
+    for (_, grad), (_, expected), need in zip(alone, together, needed, strict=True):
+        assert torch.equal(grad, expected) if need else grad is None
+
+
+def test_second_derivatives():
+    x, y = (normal(2, length, 3, seed=length).float().requires_grad_() for length in (4, 5))
+    first = torch.autograd.grad(UnitVectors.apply(x, y)[0][..., :3].pow(3).sum(), x, create_graph=True)[0]
+    expected = torch.autograd.grad(by_steps(x, y)[0][..., :3].pow(3).sum(), x, create_graph=True)[0]
+    second, expected_second = (torch.autograd.grad(z.square().sum(), x)[0] for z in (first, expected))
+    torch.testing.assert_close(second, expected_second, rtol=1e-5, atol=1e-5)
 
 
 @on_devices
 def test_any_strides_and_no_vectors(device):
     series = normal(4, 6, 10, dtype=torch.float32).to(device)
+    other = normal(3, 5, 10, seed=1, dtype=torch.float32).to(device)
     for view in (series.transpose(0, 1), series.transpose(1, 2), series[:, ::2], series[:, :0], series[:0]):
-        unit, inverse = ops.unit_vectors(view, 1, view.shape[2] + 2)
-        same, same_inverse = ops.unit_vectors(view.contiguous(), 1, view.shape[2] + 2)
-        assert torch.equal(unit, same) and torch.equal(inverse, same_inverse)
-        gradient = torch.ones_like(unit).transpose(0, 1).contiguous().transpose(0, 1)
-        grad = ops.unit_vectors_backward(gradient, unit, inverse, view.shape[2])
-        assert grad.shape == view.shape
+        dim = view.shape[2]
+        for x, y in ((view, other[..., :dim]), (other[..., :dim], view)):
+            made = ops.unit_vectors(x, y, dim + 2)
+            for one, same in zip(made, ops.unit_vectors(x.contiguous(), y.contiguous(), dim + 2), strict=True):
+                assert torch.equal(one, same)
+            gradients = [torch.ones_like(unit).transpose(0, 1).contiguous().transpose(0, 1) for unit in made[::2]]
+            grads = ops.unit_vectors_backward(*gradients, *made, dim)
+            assert [grad.shape for grad in grads] == [x.shape, y.shape]
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-30, 1e30, 3e38])
 @on_devices
 def test_huge_and_tiny_vectors(device, scale):
     series = torch.tensor([[[3.0, -4.0], [0.0, 1.0], [1.0, 0.0]]]).div(4) * scale
-    unit, _ = ops.unit_vectors(series.to(device), 0, 4)
+    unit, *_ = ops.unit_vectors(series.to(device), series.to(device), 4)
     exact = series.double()
     torch.testing.assert_close(unit[..., :2].cpu().double(), exact / exact.norm(dim=2, keepdim=True), rtol=1e-7, atol=0)
 
@@ -65,10 +90,11 @@ def test_huge_and_tiny_vectors(device, scale):
 @on_devices
 def test_a_bad_number_spoils_its_vector_alone(device, bad):
     series = normal(2, 9, 12, dtype=torch.float32).to(device)
-    expected, _ = ops.unit_vectors(series, 0, 14)
-    series[1, 4, 3] = bad
-    unit, _ = ops.unit_vectors(series, 0, 14)
-    assert unit[1, 4].isnan().any()
+    expected, *_ = ops.unit_vectors(series, series, 14)
+    spoiled = series.clone()
+    spoiled[1, 4, 3] = bad
+    unit, _, unit_y, _ = ops.unit_vectors(spoiled, series, 14)
+    assert unit[1, 4].isnan().any() and unit_y.isfinite().all()
     others = torch.ones(2, 9, dtype=torch.bool)
     others[1, 4] = False
     assert torch.equal(unit.cpu()[others], expected.cpu()[others])
@@ -76,23 +102,26 @@ def test_a_bad_number_spoils_its_vector_alone(device, bad):
 
 @on_devices
 def test_opcheck(device, filled_memory):
-    series = normal(2, 5, 3, dtype=torch.float32).to(device)
-    unit, inverse = ops.unit_vectors(series, 0, 8)
-    torch.library.opcheck(ops.unit_vectors, (series, 0, 8))
-    torch.library.opcheck(ops.unit_vectors_backward, (torch.ones_like(unit), unit, inverse, 3))
+    x, y = (normal(2, length, 3, dtype=torch.float32).to(device) for length in (5, 6))
+    made = ops.unit_vectors(x, y, 8)
+    ones = [torch.ones_like(unit) for unit in made[::2]]
+    torch.library.opcheck(ops.unit_vectors, (x, y, 8))
+    for arriving in (ones, (ones[0], None), (None, ones[1])):
+        torch.library.opcheck(ops.unit_vectors_backward, (*arriving, *made, 3))
 
 
 def test_what_does_not_fit_is_refused():
-    series = torch.ones(2, 3, 4)
-    unit, inverse = ops.unit_vectors(series, 0, 6)
+    x, y = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
+    unit, inverse, *of_y = ops.unit_vectors(x, y, 6)
     refused = [
-        (ops.unit_vectors, (series.double(), 0, 6), "series: expected a float32 tensor"),
-        (ops.unit_vectors, (series[0], 0, 6), "series: expected a float32 tensor"),
-        (ops.unit_vectors, (series, 2, 6), "flag: expected 0 or 1, got 2"),
-        (ops.unit_vectors, (series, 0, 5), "width: expected at least 6, got 5"),
-        (ops.unit_vectors_backward, (unit[:1], unit, inverse, 4), "grad_unit: expected the shape"),
-        (ops.unit_vectors_backward, (unit, unit, inverse.float(), 4), "inverse: expected a float64 tensor"),
-        (ops.unit_vectors_backward, (unit, unit, inverse, 5), "dim: expected 1 to 4, got 5"),
+        (ops.unit_vectors, (x.double(), y, 6), "x: expected a float32 tensor"),
+        (ops.unit_vectors, (x, y[0], 6), "y: expected a float32 tensor"),
+        (ops.unit_vectors, (x, y[..., :3], 6), "y: expected 4 dimensions, as x has, got 3"),
+        (ops.unit_vectors, (x, y, 5), "width: expected at least 6, got 5"),
+        (ops.unit_vectors_backward, (unit[:1], None, unit, inverse, *of_y, 4), "grad_unit_x: expected the shape"),
+        (ops.unit_vectors_backward, (None, unit, unit, inverse, *of_y, 4), "grad_unit_y: expected the shape"),
+        (ops.unit_vectors_backward, (unit, None, unit, inverse.float(), *of_y, 4), "inverse_x: expected a float64 tensor"),
+        (ops.unit_vectors_backward, (unit, None, unit, inverse, *of_y, 5), "dim: expected 1 to 4, got 5"),
     ]
     for op, arguments, message in refused:
         with pytest.raises(RuntimeError, match=message):

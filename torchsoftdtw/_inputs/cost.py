@@ -51,13 +51,8 @@ def reduce_to_kernel_cost(cost, x, y, options):
         return Reduction(cost, x, y, options)
     # Squared Euclidean: |a - b|^2 = 2 (1 - a.b) for unit vectors, without the cancellation of 1 - a.b. Vectors of length
     # sqrt(1/2) would give the cost itself, but for the rounding of that root: all costs would be off in one direction.
-    return Reduction(
-        "sqeuclidean",
-        unit_vectors(without_padding(x, options.x_lengths), zero_flag=0),
-        unit_vectors(without_padding(y, options.y_lengths), zero_flag=1),
-        options.in_unit_of(2),
-        2,
-    )
+    unit_x, unit_y = unit_vectors(without_padding(x, options.x_lengths), without_padding(y, options.y_lengths))
+    return Reduction("sqeuclidean", unit_x, unit_y, options.in_unit_of(2), 2)
 
 
 def matrix_from_callable(cost, x, y, x_lengths, y_lengths):

@@ -6,15 +6,16 @@ from .._internals import under_transform
 from .._kernels import ops
 
 
-def unit_vectors(series, zero_flag):
-    """Vectors of length 1, with two coordinates more: in one of them a zero vector becomes a unit vector.
+def unit_vectors(x, y):
+    """x and y as vectors of length 1, with two coordinates more: in one of them a zero vector becomes a unit vector.
 
     x and y use different ones, so that the cosine cost of a zero vector is 1 against every vector, even another zero one.
     In float64, and rounded once: a length that is off is off in all of the vector's costs in one direction.
     """
-    if series.dtype != torch.float32 or torch.compiler.is_compiling() or under_transform():
-        return _by_steps(series, zero_flag)
-    return UnitVectors.apply(series, zero_flag)
+    is_float32 = x.dtype == y.dtype == torch.float32
+    if not is_float32 or torch.compiler.is_compiling() or under_transform():
+        return _by_steps(x, 0), _by_steps(y, 1)
+    return UnitVectors.apply(x, y)
 
 
 def _by_steps(series, zero_flag):
@@ -41,19 +42,27 @@ class UnitVectors(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, series, zero_flag):
-        dim = series.shape[2]
-        more = 2 + (-(dim + 2) % 4 if series.is_cuda else 0)
-        unit, inverse = ops.unit_vectors(series, zero_flag, dim + more)
-        ctx.zero_flag = zero_flag
-        ctx.save_for_backward(series, inverse, unit)
-        return unit
+    def forward(ctx, x, y):
+        dim = x.shape[2]
+        more = 2 + (-(dim + 2) % 4 if x.is_cuda else 0)
+        unit_x, inverse_x, unit_y, inverse_y = ops.unit_vectors(x, y, dim + more)
+        ctx.save_for_backward(x, y, unit_x, inverse_x, unit_y, inverse_y)
+        ctx.set_materialize_grads(False)
+        return unit_x, unit_y
 
     @staticmethod
-    def backward(ctx, gradient):
-        series, inverse, unit = ctx.saved_tensors
-        dim = series.shape[2]
+    def backward(ctx, *gradients):
+        x, y, *made = ctx.saved_tensors
+        dim = x.shape[2]
+        wanted = [g if needed else None for g, needed in zip(gradients, ctx.needs_input_grad, strict=True)]
         if torch.is_grad_enabled():  # for derivatives of higher order
-            steps = _by_steps(series, ctx.zero_flag)
-            return *torch.autograd.grad(steps, series, gradient[..., : dim + 2], create_graph=True), None
-        return ops.unit_vectors_backward(gradient, unit, inverse, dim), None
+            return tuple(
+                None if g is None else _gradient_by_steps(series, flag, g[..., : dim + 2])
+                for flag, (series, g) in enumerate(zip((x, y), wanted, strict=True))
+            )
+        grads = ops.unit_vectors_backward(*wanted, *made, dim)
+        return tuple(None if g is None else grad for g, grad in zip(wanted, grads, strict=True))
+
+
+def _gradient_by_steps(series, zero_flag, gradient):
+    return torch.autograd.grad(_by_steps(series, zero_flag), series, gradient, create_graph=True)[0]

@@ -125,14 +125,18 @@ def _(grad_value, cost_matrix, value, spans, x_lengths, y_lengths):
 
 
 @torch.library.register_fake("torchsoftdtw::unit_vectors")
-def _(series, flag, width):
-    batch, length, _ = series.shape
-    return series.new_empty((batch, length, width)), series.new_empty((batch, length), dtype=torch.float64)
+def _(x, y, width):
+    made = []
+    for series in (x, y):
+        shape = series.shape[:2]
+        made += [series.new_empty((*shape, width)), series.new_empty(shape, dtype=torch.float64)]
+    return tuple(made)
 
 
 @torch.library.register_fake("torchsoftdtw::unit_vectors_backward")
-def _(grad_unit, unit, inverse, dim):
-    return unit.new_empty((*inverse.shape, dim))
+def _(grad_unit_x, grad_unit_y, unit_x, inverse_x, unit_y, inverse_y, dim):
+    arriving = ((grad_unit_x, unit_x), (grad_unit_y, unit_y))
+    return tuple(unit.new_empty((0,) if grad is None else (*unit.shape[:2], dim)) for grad, unit in arriving)
 
 
 @torch.library.register_fake("torchsoftdtw::best_ranges")

@@ -270,22 +270,24 @@ struct Launches {
         memory, cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
   }
 };
-using Plain = Launches<SideTile>;
-using Optional = Launches<WithOptions<S, SideTile>>;
+// f(launches) of a problem's tile.
+template <class F>
+auto with_launches(const Problem<float>& problem, F&& f) {
+  return with_tiles(problem, [&](auto tiles) { return f(Launches<typename decltype(tiles)::template Of<S, SideTile>>()); });
+}
 
 int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
-  return has_options(problem) ? Optional::saved_bytes(problem) : Plain::saved_bytes(problem);
+  return with_launches(problem, [&](auto launches) { return launches.saved_bytes(problem); });
 }
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-  return has_options(problem) ? Optional::forward(problem, value, saved, scratch, stream)
-                              : Plain::forward(problem, value, saved, scratch, stream);
+  return with_launches(problem, [&](auto launches) { return launches.forward(problem, value, saved, scratch, stream); });
 }
 cudaError_t backward(
     const Problem<float>& problem, const Plan&, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
-  return has_options(problem) ? Optional::backward(problem, gradient, saved, scratch, stream)
-                              : Plain::backward(problem, gradient, saved, scratch, stream);
+  return with_launches(
+      problem, [&](auto launches) { return launches.backward(problem, gradient, saved, scratch, stream); });
 }
 
 }  // namespace

@@ -7,11 +7,10 @@
 
 namespace softdtw {
 
-// unit (count, width) and inverse (count,) of vectors (count, dim).
-cudaError_t unit_vectors(const Vectors& vectors, float* unit, double* inverse, cudaStream_t stream);
+// Those of x and of y.
+cudaError_t unit_vectors(const UnitVectors& of_x, const UnitVectors& of_y, cudaStream_t stream);
 
-// grad (count, dim), from grad_unit and vectors (count, width), which are unit ones.
-cudaError_t unit_vectors_backward(
-    const Vectors& vectors, const float* grad_unit, const double* inverse, float* grad, cudaStream_t stream);
+// Of one without vectors nothing is computed.
+cudaError_t unit_vectors_backward(const UnitGradient& to_x, const UnitGradient& to_y, cudaStream_t stream);
 
 }  // namespace softdtw

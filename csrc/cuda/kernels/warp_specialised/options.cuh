@@ -61,11 +61,25 @@ struct WithOptions : InBand<S, Tile> {
   }
 };
 
-// Whether a problem of one dimension asks for any of it.
-template <typename T>
-bool has_options(const Problem<T>& problem) {
+// Calls f(tiles) for a problem of one dimension, a type whose Of<S, Tile> is what a tile of squared differences becomes: itself without
+// any of it, and with a band and a penalty for squared differences alone, of which a cell takes four instructions less.
+struct PlainTiles {
+  template <class S, class Tile>
+  using Of = Tile;
+};
+struct SquaredTiles {
+  template <class S, class Tile>
+  using Of = InBand<S, Tile>;
+};
+struct AnyTiles {
+  template <class S, class Tile>
+  using Of = WithOptions<S, Tile>;
+};
+template <typename T, class F>
+auto with_tiles(const Problem<T>& problem, F&& f) {
   const Call call = call_of(problem, true);
-  return call.cost != Cost::kSqEuclidean || !call.is_plain();
+  if (call.cost != Cost::kSqEuclidean) return f(AnyTiles());
+  return call.is_plain() ? f(PlainTiles()) : f(SquaredTiles());
 }
 
 // How the warps of a strip see a tile: what its cells cost, split, and whether those outside the band are to cost too much.

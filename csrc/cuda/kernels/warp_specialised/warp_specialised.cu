@@ -8,25 +8,28 @@ namespace {
 
 using S = Shape<float, 2>;  // of what is saved, but for strips of four rows, and of backward
 
-template <class S>
-using UnivariateWithOptions = WithOptions<S, UnivariateTile<S>>;
+template <class Tiles>
+struct UnivariateTiles {
+  template <class S>
+  using Tile = typename Tiles::template Of<S, UnivariateTile<S>>;
+};
 
 cudaError_t forward(
     const Problem<float>& problem, const Plan& plan, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
   if (!plan.is_specialised) return tiled_face<float>().forward(problem, plan, value, saved, scratch, stream);
-  if (has_options(problem))
-    return launch_warp_specialised_forward<UnivariateWithOptions>(
+  return with_tiles(problem, [&](auto tiles) {
+    return launch_warp_specialised_forward<UnivariateTiles<decltype(tiles)>::template Tile>(
         plan.forward_rows, problem, value, saved, scratch, stream);
-  return launch_warp_specialised_forward<UnivariateTile>(plan.forward_rows, problem, value, saved, scratch, stream);
+  });
 }
 cudaError_t backward(
     const Problem<float>& problem, const Plan& plan, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
     cudaStream_t stream) {
   if (plan.rows != S::kRows) return tiled_face<float>().backward(problem, plan, gradient, saved, scratch, stream);
-  if (has_options(problem))
-    return launch_specialised_backward<ExtendedRange<S, UnivariateWithOptions<S>, true>>(
-        problem, gradient, saved, scratch, stream);
-  return launch_specialised_backward<ExtendedRange<S, UnivariateTile<S>, true>>(problem, gradient, saved, scratch, stream);
+  return with_tiles(problem, [&](auto tiles) {
+    using Tile = typename UnivariateTiles<decltype(tiles)>::template Tile<S>;
+    return launch_specialised_backward<ExtendedRange<S, Tile, true>>(problem, gradient, saved, scratch, stream);
+  });
 }
 
 }  // namespace
