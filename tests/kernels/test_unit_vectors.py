@@ -52,14 +52,20 @@ def test_the_gradient_to_one_series_alone(device, needed):
     together = with_gradients(UnitVectors.apply, x, y, torch.float32)
     for (_, grad), (_, expected), need in zip(alone, together, needed, strict=True):
         assert torch.equal(grad, expected) if need else grad is None
+    series = [z.requires_grad_(need) for z, need in zip((x, y), needed, strict=True)]
+    assert tuple(unit.requires_grad for unit in UnitVectors.apply(*series)) == needed
 
 
-def test_second_derivatives():
-    x, y = (normal(2, length, 3, seed=length).float().requires_grad_() for length in (4, 5))
-    first = torch.autograd.grad(UnitVectors.apply(x, y)[0][..., :3].pow(3).sum(), x, create_graph=True)[0]
-    expected = torch.autograd.grad(by_steps(x, y)[0][..., :3].pow(3).sum(), x, create_graph=True)[0]
-    second, expected_second = (torch.autograd.grad(z.square().sum(), x)[0] for z in (first, expected))
-    torch.testing.assert_close(second, expected_second, rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("flag", [0, 1])
+def test_second_derivatives(flag):
+    series = [normal(2, length, 3, seed=length).float().requires_grad_() for length in (4, 5)]
+
+    def second(function):
+        unit = function(*series)[flag][..., :3]
+        first = torch.autograd.grad(unit.pow(3).sum(), series[flag], create_graph=True)[0]
+        return torch.autograd.grad(first.square().sum(), series[flag])[0]
+
+    torch.testing.assert_close(second(UnitVectors.apply), second(by_steps), rtol=1e-5, atol=1e-5)
 
 
 @on_devices
@@ -72,9 +78,12 @@ def test_any_strides_and_no_vectors(device):
             made = ops.unit_vectors(x, y, dim + 2)
             for one, same in zip(made, ops.unit_vectors(x.contiguous(), y.contiguous(), dim + 2), strict=True):
                 assert torch.equal(one, same)
-            gradients = [torch.ones_like(unit).transpose(0, 1).contiguous().transpose(0, 1) for unit in made[::2]]
-            grads = ops.unit_vectors_backward(*gradients, *made, dim)
+            gradients = [normal(*unit.shape, seed=3, dtype=torch.float32).to(device) for unit in made[::2]]
+            askew = [gradient.transpose(0, 1).contiguous().transpose(0, 1) for gradient in gradients]
+            grads = ops.unit_vectors_backward(*askew, *made, dim)
             assert [grad.shape for grad in grads] == [x.shape, y.shape]
+            for grad, same in zip(grads, ops.unit_vectors_backward(*gradients, *made, dim), strict=True):
+                assert torch.equal(grad, same)
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-30, 1e30, 3e38])

@@ -48,6 +48,9 @@ class UnitVectors(torch.autograd.Function):
         unit_x, inverse_x, unit_y, inverse_y = ops.unit_vectors(x, y, dim + more)
         ctx.save_for_backward(x, y, unit_x, inverse_x, unit_y, inverse_y)
         ctx.set_materialize_grads(False)
+        # One alone that needs a gradient must not make the other ask for one: kernels compute what is asked for.
+        made = zip((unit_x, unit_y), ctx.needs_input_grad, strict=True)
+        ctx.mark_non_differentiable(*(unit for unit, needed in made if not needed))
         return unit_x, unit_y
 
     @staticmethod
