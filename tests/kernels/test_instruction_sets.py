@@ -19,6 +19,12 @@ for dtype, bound in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
         expected = oracle.soft_dtw(numpy64(x), numpy64(y), 0.1, **options)
         for actual, wanted in zip((value, grad_x, grad_y), expected):
             assert np.abs(actual - wanted).max() <= bound * max(np.abs(wanted).max(), 0.1)
+# E neither fades nor grows along thousands of steps.
+x, y = ((walk / walk.std()).float() for walk in (normal(1, 4096, 1, seed=seed).cumsum(1) for seed in (1, 2)))
+for gamma in (1.0, 0.01):
+    expected = oracle.soft_dtw(numpy64(x), numpy64(y), gamma)
+    for actual, wanted in zip(run(KernelCase("cpu", "cpu"), x, y, gamma), expected):
+        assert np.abs(actual - wanted).max() <= 1e-5 * np.abs(wanted).max(), gamma
 for dtype in (torch.float32, torch.float64):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (1300, 65, 2)):
         for cost in COSTS[:-1]:  # all but cosine, which no kernel knows

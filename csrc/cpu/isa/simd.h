@@ -9,6 +9,7 @@ struct Lanes<float> {
   using Bits = int32_t __attribute__((vector_size(SOFTDTW_VECTOR_BYTES)));
   static constexpr int kMantissa = 23;
   static constexpr int32_t kBias = 127;
+  static constexpr float kEpsilon = 0x1p-23f;
 };
 template <>
 struct Lanes<double> {
@@ -16,6 +17,7 @@ struct Lanes<double> {
   using Bits = int64_t __attribute__((vector_size(SOFTDTW_VECTOR_BYTES)));
   static constexpr int kMantissa = 52;
   static constexpr int64_t kBias = 1023;
+  static constexpr double kEpsilon = 0x1p-52;
 };
 
 template <typename T>
@@ -82,9 +84,6 @@ SOFTDTW_INLINE Vec<double> times_power(Vec<double> a, Vec<double> n) {
 // t minus the nearest whole number.
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return (Vec<float>)_mm512_reduce_ps((__m512)t, 8); }
 SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return (Vec<double>)_mm512_reduce_pd((__m512d)t, 8); }
-// To 14 bits or better.
-SOFTDTW_INLINE Vec<float> reciprocal(Vec<float> a) { return (Vec<float>)_mm512_rcp14_ps((__m512)a); }
-SOFTDTW_INLINE Vec<double> reciprocal(Vec<double> a) { return 1.0 / a; }
 template <typename T>
 SOFTDTW_INLINE T lowest(Vec<T> v) {
   if constexpr (sizeof(T) == 4) return _mm512_reduce_min_ps((__m512)v);
@@ -118,10 +117,6 @@ SOFTDTW_INLINE Vec<T> fraction_of(Vec<T> t) {
 }
 SOFTDTW_INLINE Vec<float> fraction(Vec<float> t) { return fraction_of<float>(t); }
 SOFTDTW_INLINE Vec<double> fraction(Vec<double> t) { return fraction_of<double>(t); }
-template <typename V>
-SOFTDTW_INLINE V reciprocal(V a) {
-  return 1 / a;
-}
 template <typename T>
 SOFTDTW_INLINE T lowest(Vec<T> v) {
   T least = v[0];
@@ -130,6 +125,15 @@ SOFTDTW_INLINE T lowest(Vec<T> v) {
 }
 
 #endif
+
+// 1 / a to 14 bits or better, and never to the last bit: see soft/shares.h.
+template <typename T>
+SOFTDTW_INLINE Vec<T> rough_reciprocal(Vec<T> a) {
+#if SOFTDTW_VECTOR_BYTES == 64
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_rcp14_ps((__m512)a);
+#endif
+  return (1 - 32 * Lanes<T>::kEpsilon) / a;
+}
 
 template <typename V>
 SOFTDTW_INLINE V maximum(V a, V b) {

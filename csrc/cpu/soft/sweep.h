@@ -3,6 +3,8 @@
 
 #include "cpu/soft/costs/costs.h"
 
+#include "cpu/soft/shares.h"
+
 template <typename T>
 struct Sweep {
   static constexpr int kVectors = kRows / kWidth<T>;
@@ -64,14 +66,11 @@ struct Sweep {
         const V diag = times_power(diag_s, sum_m - diag_m);
         const V sum = WithPenalty ? (left + up) * penalty_s + diag : (left + diag) + up;
         if (WithWeights) {
-          // Even s times the nearest float to 1 / s is often just below 1: what is missing from 1 is handed back in
-          // proportion, or E would fade along a path of thousands of cells.
-          const V inverse = reciprocal(sum), of_side = WithPenalty ? inverse * penalty_s : inverse;
-          const V to_left = left * of_side, to_up = up * of_side, to_diag = diag * inverse;
-          const V missing = T(1) - ((to_left + to_diag) + to_up);
-          store(weights + k * kLanes, to_left + to_left * missing);
-          store(weights + kRows + k * kLanes, to_up + to_up * missing);
-          store(weights + 2 * kRows + k * kLanes, to_diag + to_diag * missing);
+          const V inverse = rough_reciprocal<T>(sum), of_side = WithPenalty ? inverse * penalty_s : inverse;
+          const Shares<V> shares = whole_shares(left * of_side, up * of_side, diag * inverse);
+          store(weights + k * kLanes, shares.left);
+          store(weights + kRows + k * kLanes, shares.up);
+          store(weights + 2 * kRows + k * kLanes, shares.diagonal);
         }
         before_m[k] = up_m;
         before_s[k] = up_s;

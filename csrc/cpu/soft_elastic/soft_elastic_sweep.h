@@ -37,12 +37,11 @@ SOFTDTW_APART void elastic_steps(
       const V left = times_power(left_s, m - left_m), up = times_power(up_s, m - up_m);
       const V diag = times_power(diag_s, m - diag_m), sum = (left + up) + diag;
       if constexpr (kWithShares) {
-        const V inverse = reciprocal(sum);
-        const V to_left = left * inverse, to_up = up * inverse, to_diag = diag * inverse;
-        const V missing = T(1) - ((to_left + to_diag) + to_up);
-        store(shares + at, to_left + to_left * missing);
-        store(shares + kRows + at, to_up + to_up * missing);
-        store(shares + 2 * kRows + at, to_diag + to_diag * missing);
+        const V inverse = rough_reciprocal<T>(sum);
+        const Shares<V> own = whole_shares(left * inverse, up * inverse, diag * inverse);
+        store(shares + at, own.left);
+        store(shares + kRows + at, own.up);
+        store(shares + 2 * kRows + at, own.diagonal);
       }
       now_m[k] = kWithFloor ? maximum(m, load(cost.floor[i] + at)) : m;
       now_s[k] = sum;
