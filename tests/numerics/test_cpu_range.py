@@ -67,6 +67,25 @@ def test_range_of_float32_is_no_limit(name):
         assert np.abs(gradient - wanted).max() <= 4 * bound * max(np.abs(slope).max(), 1e-6)
 
 
+def heights(dim, largest):
+    """Noise of which a row is so far away that its costs are up to `largest`."""
+    x, y = normal(1, 130, dim, seed=1), normal(1, 70, dim, seed=2)
+    x[0, 40] += (0.8 * largest / dim) ** 0.5 - 3
+    return x, y
+
+
+@pytest.mark.parametrize("moved", [0, 1000])
+@pytest.mark.parametrize("dim", [1, 2, 8])
+@pytest.mark.parametrize("largest", [200, 300, 2000, 30_000, 34_000, 64_000, 300_000])
+def test_large_costs_keep_their_fraction(largest, dim, moved):
+    """A row that is far away leaves the choice of its column to small differences of large costs."""
+    for gamma, scale in ((1.0, 1.0), (1e-3, 1e-3**0.5)):
+        x, y = (((series + moved) * scale).float() for series in heights(dim, largest * np.log(2)))
+        expected = oracle.soft_dtw(numpy64(x), numpy64(y), gamma)
+        for actual, wanted in zip(run(CPU, x, y, gamma), expected, strict=True):
+            assert np.abs(actual - wanted).max() <= 4e-6 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_costs_from_tiny_to_huge(seed):
     generator = np.random.default_rng(seed)

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "farthest.h"
+#include "halves.h"
 #include "pair.h"
 
 namespace softdtw {
@@ -18,6 +20,7 @@ struct Workspace {
 
   int64_t x_size, y_size;
   T *x, *y, *edge_s;
+  Halves<T> x_halves, y_halves;  // null if no pair of the problem can have them
   double* edge_m;
   char* table;
   StripState* states;
@@ -41,6 +44,11 @@ struct Workspace {
     y_size = series ? problem.dim * stride_of(problem.m + 2 * kRows) : 0;
     x = parts.take<T>(x_size);
     y = parts.take<T>(y_size);
+    x_halves = y_halves = {};
+    if (sizeof(T) < sizeof(double) && has_halves(problem.cost, problem.dim)) {
+      x_halves = {parts.take<T>(x_size), parts.take<T>(x_size)};
+      y_halves = {parts.take<T>(y_size), parts.take<T>(y_size)};
+    }
     states = parts.take<StripState>(Table<T>::strips_of(problem.n));
     edge_m = parts.take<double>(needs.edge ? problem.m : 0);
     edge_s = parts.take<T>(needs.edge ? problem.m : 0);
@@ -81,30 +89,39 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
 
   const View<const Input> x = problem.x.pair(b), y = problem.y.pair(b);
   double farthest = 0;
+  std::vector<T> middle(sizeof(T) < sizeof(double) ? pair.dim : 0);  // of the box that holds all vectors
   for (int64_t d = 0; d < pair.dim; ++d) {
     T* const to_x = workspace.x + d * pair.x_stride;
     T* const to_y = workspace.y + d * pair.y_stride;
-    T largest = 0, least = 0;
+    T largest = T(x.at(0, d)), least = largest;
     const auto see = [&](T value) {
       largest = value > largest ? value : largest;
       least = value < least ? value : least;
       return value;
     };
-    // Cells beyond the table get costs like those of its last row and column: not larger ones, which might look as if the
-    // range of the dtype had been left.
+    // Cells beyond the table get costs like those of its first and last rows and columns: not larger ones, which might look as if
+    // the range of the dtype had been left.
     for (int64_t i = 0; i < pair.n; ++i) to_x[i] = see(x.at(i, d));
     for (int64_t i = pair.n; i < pair.x_stride; ++i) to_x[i] = to_x[pair.n - 1];
     for (int64_t j = 0; j < pair.m; ++j) to_y[kRows + pair.m - 1 - j] = see(y.at(j, d));
     for (int64_t j = 0; j < kRows; ++j) to_y[j] = to_y[kRows];
-    for (int64_t j = kRows + pair.m; j < pair.y_stride; ++j) to_y[j] = 0;
+    for (int64_t j = kRows + pair.m; j < pair.y_stride; ++j) to_y[j] = to_y[kRows + pair.m - 1];
     const double range = double(largest) - double(least);
     farthest = add_share<PlainMath<double>>(pair.cost, range, farthest);
+    if (sizeof(T) < sizeof(double)) middle[d] = T(least + range / 2);
   }
-  farthest = finish_cost<PlainMath<double>>(pair.cost, farthest);
-  pair.wide = sizeof(T) < sizeof(double) && !(farthest * pair.scale < kWideFrom);
-  pair.bounded = farthest * pair.scale < Whole<double>::limit;
-  pair.by_products = pair.wide && pair.cost == Cost::kSqEuclidean && pair.dim >= kDimsByProducts &&
-                     farthest * pair.scale < kMostByProducts;
+  const double box = finish_cost<PlainMath<double>>(pair.cost, farthest) * pair.scale;
+  if (sizeof(T) == sizeof(double) || box < kWideFrom) return pair;
+  if (pair.dim > 1 && box < kBoxOverBalls * kWideFrom && farthest_of_balls(pair, middle) * pair.scale < kWideFrom)
+    return pair;
+  pair.wide = true;
+  pair.bounded = box < Whole<double>::limit;
+  pair.by_products = pair.cost == Cost::kSqEuclidean && pair.dim >= kDimsByProducts && box < kMostByProducts;
+  if (workspace.x_halves.high && box < kMostByHalves) {
+    const Halving halving(middle[0], pair.scale, box);
+    halving.split(pair.x, pair.x_stride, pair.x_halves = workspace.x_halves);
+    halving.split(pair.y, pair.y_stride, pair.y_halves = workspace.y_halves);
+  }
   return pair;
 }
 

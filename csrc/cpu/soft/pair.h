@@ -62,19 +62,27 @@ struct AnyView {
   }
 };
 
+// A series of one dimension in the unit of the square root of a scaled cost, each number in two parts (halves.h). Laid out as
+// Pair's x or y.
+template <typename T>
+struct Halves {
+  T *high = nullptr, *low = nullptr;
+};
+
 template <typename T>
 struct Pair {
   Cost cost;
   int64_t n, m, low, high, dim;
   const T* x;  // [dim][padded rows], the last row repeated beyond n
-  const T* y;  // [dim][y_stride], reversed in time; kRows times the last column before it, kRows zeros after it
+  const T* y;  // [dim][y_stride], reversed in time; kRows times the last column before it, and the first one after it
   int64_t x_stride, y_stride;
-  AnyView matrix;    // for Cost::kMatrix; only read
-  double scale;      // 1 / (gamma ln 2)
-  double penalty;    // in the unit of the costs
-  bool wide;         // scaled costs are so large that float32 would lose their fraction: compute them in double
-  bool bounded;      // they are below 2^50
-  bool by_products;  // of wide ones: from a matrix product
+  AnyView matrix;                // for Cost::kMatrix; only read
+  double scale;                  // 1 / (gamma ln 2)
+  double penalty;                // in the unit of the costs
+  bool wide;                     // scaled costs are so large that float32 would lose their fraction: compute them in double
+  bool bounded;                  // they are below 2^50
+  bool by_products;              // of wide ones: from a matrix product
+  Halves<T> x_halves, y_halves;  // of wide ones: from these; null otherwise
 
   int64_t strips() const { return ceil_div(n, kRows); }
 };

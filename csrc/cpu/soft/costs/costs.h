@@ -90,6 +90,24 @@ void fill_from_line(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t 
   }
 }
 
+// Squared differences of halves.h.
+inline void fill_from_halves(
+    const Pair<float>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, CostBlock<float>& block) {
+  using V = Vec<float>;
+  const int64_t origin = kRows + pair.m - 1 - step;
+  for (int64_t k = rows.begin; k < rows.end; k += kWidth<float>) {
+    const V x_high = load(pair.x_halves.high + row + k), x_low = load(pair.x_halves.low + row + k);
+    for (int64_t i = 0; i < steps; ++i) {
+      const V high = x_high - load(pair.y_halves.high + origin - i + k),
+              low = x_low - load(pair.y_halves.low + origin - i + k);
+      const V rest = low * multiply_add(splat(2.0f), high, low);
+      const V whole = nearest_whole<float>(multiply_add(high, high, rest));
+      store(block.m[i] + k, whole);
+      store(block.r[i] + k, multiply_add(high, high, -whole) + rest);
+    }
+  }
+}
+
 constexpr int kDimsAtOnce = 8;                                    // whose vectors of a block are brought together
 constexpr int kStepsAtOnce = SOFTDTW_VECTOR_BYTES == 64 ? 8 : 4;  // whose sums are in registers
 
@@ -206,6 +224,8 @@ void fill_costs(const Pair<T>& pair, int64_t row, const Live& live, int64_t step
     if constexpr (sizeof(T) < sizeof(double)) {
       if (pair.by_products)
         fill_by_products(pair, row, live, step, block);
+      else if (pair.x_halves.high)
+        fill_from_halves(pair, row, rows, step, steps, block);
       else
         with_cost<Costs<VectorMath<double>>>(
             pair.cost, [&](auto type) { fill_wide(type, pair, row, rows, step, steps, block); });

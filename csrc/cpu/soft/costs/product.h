@@ -3,7 +3,7 @@
 // shifted. A quarter of a strip needs two tiles for a block, one of which it had for the block before.
 //
 // Vectors are first moved by that of the first row, which changes no distance and is exact or rounded in double. Then what cancels
-// is below `farthest`, and the error of a scaled cost below dim 2^-52 farthest scale: pack.h asks for it to be small.
+// is below the cost of the box (farthest.h), and the error of a scaled cost below dim 2^-52 of it: pack.h asks for that to be small.
 
 constexpr int kTileDims = 16;  // whose vectors are brought together
 constexpr int kTileVectors = kSteps / kWidth<double>;
