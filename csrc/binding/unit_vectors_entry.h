@@ -1,7 +1,6 @@
 // The ops of core/unit_vectors.h: what both devices share.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -65,9 +64,9 @@ inline void check_unit_gradient(
 // empty tensor where none comes.
 template <class Backend>
 std::tuple<Tensor, Tensor> unit_vectors_backward_entry(
-    OptionalTensor grad_x, OptionalTensor grad_y, Tensor unit_x, Tensor inverse_x, Tensor unit_y, Tensor inverse_y,
-    int64_t dim) {
-  const OptionalTensor arriving[] = {grad_x, grad_y};
+    OptionalTensor grad_unit_x, OptionalTensor grad_unit_y, Tensor unit_x, Tensor inverse_x, Tensor unit_y,
+    Tensor inverse_y, int64_t dim) {
+  const OptionalTensor arriving[] = {grad_unit_x, grad_unit_y};
   const Tensor units[] = {unit_x, unit_y}, inverses[] = {inverse_x, inverse_y};
   Tensor packed_ones[2], grads[2];
   UnitGradient gradients[2] = {};
