@@ -9,7 +9,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/threads/schedule.h"
-#include "pack.h"
+#include "series/pack.h"
 
 namespace softdtw {
 namespace cpu {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/elastic.h"
-#include "cpu/soft/pack.h"
+#include "cpu/soft/series/pack.h"
 
 namespace softdtw {
 namespace cpu {

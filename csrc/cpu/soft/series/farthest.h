@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "pair.h"
+#include "core/cost.h"
 
 namespace softdtw {
 namespace cpu {
@@ -15,26 +15,33 @@ namespace cpu {
 // a limit, that of balls is not looked at.
 constexpr double kBoxOverBalls = 4;
 
+// Coordinate d of vector i is at first[d * stride + i].
+template <typename T>
+struct Vectors {
+  const T* first;
+  int64_t stride, count;
+};
+
 // A ball for the vectors of x and one for those of y: by the triangle inequality no cost is above that of the sum of their radii.
 template <typename T>
-double farthest_of_balls(const Pair<T>& pair, const std::vector<T>& middle) {
-  const auto square_of_radius = [&](const T* series, int64_t stride, int64_t count) {
-    std::vector<T> sums(count);
-    for (int64_t d = 0; d < pair.dim; ++d)
-      with_sum<Costs<PlainMath<T>>>(pair.cost, [&](auto sum) {
-        for (int64_t i = 0; i < count; ++i) sums[i] = sum.share(series[d * stride + i] - middle[d], sums[i]);
+double farthest_of_balls(Cost cost, const Vectors<T>& x, const Vectors<T>& y, const std::vector<T>& middle) {
+  const auto largest_sum = [&](const Vectors<T>& vectors) {
+    std::vector<T> sums(vectors.count);
+    for (size_t d = 0; d < middle.size(); ++d)
+      with_sum<Costs<PlainMath<T>>>(cost, [&](auto sum) {
+        const T* const own = vectors.first + int64_t(d) * vectors.stride;
+        for (int64_t i = 0; i < vectors.count; ++i) sums[i] = sum.share(own[i] - middle[d], sums[i]);
       });
     return double(*std::max_element(sums.begin(), sums.end()));
   };
-  const double x = square_of_radius(pair.x, pair.x_stride, pair.n);
-  const double y = square_of_radius(pair.y + kRows, pair.y_stride, pair.m);
-  switch (pair.cost) {
+  const double of_x = largest_sum(x), of_y = largest_sum(y);
+  switch (cost) {
     case Cost::kSqEuclidean:
-      return x + 2 * std::sqrt(x * y) + y;
+      return of_x + 2 * std::sqrt(of_x * of_y) + of_y;
     case Cost::kEuclidean:
-      return std::sqrt(x) + std::sqrt(y);
+      return std::sqrt(of_x) + std::sqrt(of_y);
     case Cost::kCityblock:
-      return x + y;
+      return of_x + of_y;
     default:
       return std::numeric_limits<double>::infinity();
   }

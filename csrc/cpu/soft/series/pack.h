@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/soft/pair.h"
 #include "farthest.h"
 #include "halves.h"
-#include "pair.h"
 
 namespace softdtw {
 namespace cpu {
@@ -112,15 +112,20 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
   }
   const double box = finish_cost<PlainMath<double>>(pair.cost, farthest) * pair.scale;
   if (sizeof(T) == sizeof(double) || box < kWideFrom) return pair;
-  if (pair.dim > 1 && box < kBoxOverBalls * kWideFrom && farthest_of_balls(pair, middle) * pair.scale < kWideFrom)
+  if (pair.dim > 1 && box < kBoxOverBalls * kWideFrom &&
+      farthest_of_balls(pair.cost, {pair.x, pair.x_stride, pair.n}, {pair.y + kRows, pair.y_stride, pair.m}, middle) *
+              pair.scale <
+          kWideFrom)
     return pair;
   pair.wide = true;
   pair.bounded = box < Whole<double>::limit;
   pair.by_products = pair.cost == Cost::kSqEuclidean && pair.dim >= kDimsByProducts && box < kMostByProducts;
   if (workspace.x_halves.high && box < kMostByHalves) {
+    pair.x_halves = workspace.x_halves;
+    pair.y_halves = workspace.y_halves;
     const Halving halving(middle[0], pair.scale, box);
-    halving.split(pair.x, pair.x_stride, pair.x_halves = workspace.x_halves);
-    halving.split(pair.y, pair.y_stride, pair.y_halves = workspace.y_halves);
+    halving.split(pair.x, pair.x_stride, pair.x_halves.high, pair.x_halves.low);
+    halving.split(pair.y, pair.y_stride, pair.y_halves.high, pair.y_halves.low);
   }
   return pair;
 }

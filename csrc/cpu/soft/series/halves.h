@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "pair.h"
+#include "core/cost.h"
 
 namespace softdtw {
 namespace cpu {
@@ -28,12 +28,12 @@ class Halving {
   }
 
   template <typename T>
-  void split(const T* series, int64_t count, const Halves<T>& to) const {
+  void split(const T* series, int64_t count, T* high, T* low) const {
     for (int64_t i = 0; i < count; ++i) {
       const double number = (double(series[i]) - middle_) * root_;
-      const double high = (number + rounder_) - rounder_;
-      to.high[i] = T(high);
-      to.low[i] = T(number - high);
+      const double rounded = (number + rounder_) - rounder_;
+      high[i] = T(rounded);
+      low[i] = T(number - rounded);
     }
   }
 
