@@ -86,6 +86,17 @@ def test_large_costs_keep_their_fraction(largest, dim, moved):
             assert np.abs(actual - wanted).max() <= 4e-6 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("dim", [8, 64, 200])
+@pytest.mark.parametrize(
+    "cost, gamma", [("sqeuclidean", 4.0), ("sqeuclidean", 10.0), ("euclidean", 0.3), ("cityblock", 1.0), ("cityblock", 3.0)]
+)
+def test_sums_of_many_coordinates_are_as_exact_as_one(dim, cost, gamma):
+    x, y = (normal(1, 200, dim, seed=seed).float() for seed in (1, 2))
+    expected = oracle.soft_dtw(numpy64(x), numpy64(y), gamma, cost=cost)
+    for actual, wanted in zip(run(CPU, x, y, gamma, cost=cost), expected, strict=True):
+        assert np.abs(actual - wanted).max() <= 5e-6 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_costs_from_tiny_to_huge(seed):
     generator = np.random.default_rng(seed)

@@ -61,8 +61,10 @@ struct Workspace {
   }
 };
 
-// Where float32 costs times `scale` reach this, half a unit in their last place is felt in E.
+// Where float32 costs times `scale` reach this, half a unit in their last place is felt in E. A sum of many coordinates is off by
+// more.
 constexpr double kWideFrom = 256;
+constexpr double kDimsOfHalfAUnit = 8;
 
 // A matrix product gives them where it loses no more than that, and where there are enough coordinates to gain by it.
 constexpr double kMostByProducts = 0x1p26;
@@ -111,11 +113,11 @@ Pair<T> pack(const Problem<Input>& problem, int64_t b, const Extent& extent, con
     if (sizeof(T) < sizeof(double)) middle[d] = T(least + range / 2);
   }
   const double box = finish_cost<PlainMath<double>>(pair.cost, farthest) * pair.scale;
-  if (sizeof(T) == sizeof(double) || box < kWideFrom) return pair;
-  if (pair.dim > 1 && box < kBoxOverBalls * kWideFrom &&
-      farthest_of_balls(pair.cost, {pair.x, pair.x_stride, pair.n}, {pair.y + kRows, pair.y_stride, pair.m}, middle) *
-              pair.scale <
-          kWideFrom)
+  const double limit = kWideFrom / std::max(1.0, double(pair.dim) / kDimsOfHalfAUnit);
+  if (sizeof(T) == sizeof(double) || box < limit) return pair;
+  const Vectors<T> rows = {pair.x, pair.x_stride, pair.n}, columns = {pair.y + kRows, pair.y_stride, pair.m};
+  if (pair.dim > 1 && box < kBoxOverBalls * limit &&
+      farthest_of_balls(pair.cost, rows, columns, middle) * pair.scale < limit)
     return pair;
   pair.wide = true;
   pair.bounded = box < Whole<double>::limit;
