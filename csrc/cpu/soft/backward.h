@@ -131,8 +131,8 @@ void recompute(
   for (int64_t step = first; step <= last; step += kSteps) {
     const int64_t count = last - step + 1 < kSteps ? last - step + 1 : kSteps;
     const Live live = live_quarters(pair, strip.row, step);
-    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.enter_block(pair, table, strip, step);
+    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.template steps<WithPenalty, true>(live, cost, count, weights + (step - first) * 3 * kRows);
   }
 }

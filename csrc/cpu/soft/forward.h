@@ -14,8 +14,8 @@ void forward_strip(const Pair<T>& pair, const Table<T>& table, StripState* state
     }
     const int64_t count = strip.last - step + 1 < kSteps ? strip.last - step + 1 : kSteps;
     const Live live = live_quarters(pair, strip.row, step);
-    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.enter_block(pair, table, strip, step);
+    fill_costs(pair, strip.row, live, step, count, cost);
     sweep.template steps<WithPenalty, false>(live, cost, count, nullptr);
     sweep.leave_block(pair, table, strip, step, count);
     publish(&own.down, step - (kRows - 1) + count);
