@@ -146,11 +146,8 @@ struct Sweep {
       __builtin_memcpy(to_s, table.edge_s + at, kSteps * sizeof(T));
       return;
     }
-    for (int64_t i = 0; i < count; ++i) {
-      const bool inside = i >= begin && i < end;
-      to_m[i] = inside ? table.edge_m[at + i] : double(Unreachable<T>::value);
-      to_s[i] = inside ? table.edge_s[at + i] : T(1);
-    }
+    for (int64_t i = 0; i < count; ++i) to_m[i] = double(Unreachable<T>::value), to_s[i] = T(1);
+    for (int64_t i = begin; i < end; ++i) to_m[i] = table.edge_m[at + i], to_s[i] = table.edge_s[at + i];
     if (strip.row == 0 && column == -1) to_m[0] = 0;
   }
 

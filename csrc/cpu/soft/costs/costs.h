@@ -198,18 +198,23 @@ void fill_from_matrix(
 // of theirs flows into the table. Of r none needs any: outside the band it is a number, unless the pair has a NaN inside, too.
 template <typename T>
 void forbid_outside(const Pair<T>& pair, int64_t row, const Rows& rows, int64_t step, int64_t steps, T (*m)[kRows]) {
-  const auto clamp = [&](int64_t r) { return r < rows.begin ? rows.begin : r > rows.end ? rows.end : r; };
   const Vec<T> infinite = splat<T>(Unreachable<T>::value);
   Vec<T> lanes;
   for (int lane = 0; lane < kWidth<T>; ++lane) lanes[lane] = T(lane);
+  // Rows from begin to end of a step are inside: column - row = t - row - 2 r has to lie in [low, high], and column = t - r in
+  // [0, ...). Both grow from step to step.
+  int64_t begin[kSteps], end[kSteps];
   for (int64_t i = 0; i < steps; ++i) {
-    // column - row = t - row - 2 r has to lie in [low, high], and column = t - r in [0, ...).
     const int64_t t = step + i, over = t - row - pair.high, under = t - row - pair.low;
-    const int64_t begin = clamp(over > 0 ? (over + 1) / 2 : 0);
-    const int64_t end = clamp(under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1);
-    const auto keep = [&](int64_t k, auto alive) SOFTDTW_LAMBDA { store(m[i] + k, alive ? load(m[i] + k) : infinite); };
-    for (int64_t k = rows.begin; k < begin; k += kWidth<T>) keep(k, lanes >= splat(T(begin - k)));
-    for (int64_t k = end / kWidth<T> * kWidth<T>; k < rows.end; k += kWidth<T>) keep(k, lanes < splat(T(end - k)));
+    begin[i] = over > 0 ? (over + 1) / 2 : 0;
+    end[i] = under < 0 ? 0 : under / 2 < t ? under / 2 + 1 : t + 1;
+  }
+  for (int64_t k = rows.begin; k < rows.end; k += kWidth<T>) {
+    if (begin[steps - 1] <= k && k + kWidth<T> <= end[0]) continue;
+    for (int64_t i = 0; i < steps; ++i) {
+      const auto alive = (lanes >= splat(T(begin[i] - k))) & (lanes < splat(T(end[i] - k)));
+      store(m[i] + k, alive ? load(m[i] + k) : infinite);
+    }
   }
 }
 
