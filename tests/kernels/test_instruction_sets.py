@@ -25,6 +25,12 @@ for gamma in (1.0, 0.01):
     expected = oracle.soft_dtw(numpy64(x), numpy64(y), gamma)
     for actual, wanted in zip(run(KernelCase("cpu", "cpu"), x, y, gamma), expected):
         assert np.abs(actual - wanted).max() <= 1e-5 * np.abs(wanted).max(), gamma
+# Large costs keep their fraction: those of a row that is far away, which differ by some units from column to column.
+x, y = normal(1, 130, 1, seed=1).float(), normal(1, 70, 1, seed=2).float() / 130
+x[0, 40] = 130
+expected = oracle.soft_dtw(numpy64(x), numpy64(y), 1.0)
+for actual, wanted in zip(run(KernelCase("cpu", "cpu"), x, y, 1.0), expected):
+    assert np.abs(actual - wanted).max() <= 2e-6 * np.abs(wanted).max()
 for dtype in (torch.float32, torch.float64):
     for n, m, dim in ((1, 1, 1), (70, 150, 2), (1300, 65, 2)):
         for cost in COSTS[:-1]:  # all but cosine, which no kernel knows

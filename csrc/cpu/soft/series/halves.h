@@ -21,9 +21,8 @@ class Halving {
  public:
   // Of numbers around `middle`; scaled costs are up to `box`.
   Halving(double middle, double scale, double box) : middle_(middle), root_(std::sqrt(scale)) {
-    int exponent;
-    std::frexp(
-        1.001 * std::sqrt(box), &exponent);  // differences of numbers are below 2^exponent, and so they are when rounded
+    int exponent;  // differences of numbers are below 2^exponent, and so they are when rounded
+    std::frexp(1.001 * std::sqrt(box), &exponent);
     rounder_ = std::ldexp(1.5, 52 + exponent - 12);
   }
 
