@@ -38,8 +38,9 @@ struct CudaBackend {
   }
 
   static Order order(const Call& call, const Plan& plan, Pass pass) {
-    if (plan.is(Specialization::kMultivariate) || plan.is(Specialization::kFewDims) || plan.is(Specialization::kVectorLog2))
-      return Order::kVectors;
+    for (const Specialization of_vectors :
+         {Specialization::kMultivariate, Specialization::kFewDims, Specialization::kVectorLog2, Specialization::kBidirectional})
+      if (plan.is(of_vectors)) return Order::kVectors;
     const bool in_fours =
         pass == Pass::kForward && plan.kernel == Kernel::kStencil && reads_vectors(call, plan.forward_rows);
     return in_fours ? Order::kFours : Order::kDimensionMajor;

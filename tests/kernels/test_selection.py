@@ -50,7 +50,7 @@ TABLE = [
         {"sm_75": "extended_range", "sm_90 sm_100": "bidirectional", "": "warp_specialised"},
     ),
     ((2, 2048, 1, torch.float64, "tiled"), {"": "extended_range"}),
-    ((2, 500, 3, torch.float32, "tiled"), {"sm_75": "extended_range", "": "few_dims"}),
+    ((2, 250, 3, torch.float32, "tiled"), {"sm_75": "extended_range", "": "few_dims"}),
     ((2, 500, 40, torch.float32, "tiled"), {"sm_75": "extended_range", "": "multivariate"}),
     ((400, 500, 40, torch.float32, "stencil"), {"sm_75": "extended_range", "": "multivariate"}),
     ((2, 500, 3, torch.float32, "diagonal"), {"": "plain"}),
@@ -136,7 +136,7 @@ def test_many_pairs_of_few_dimensions_are_integer_log2(cost, device):
     for dim, n in ((1, 96), (9, 96), (4, 2049)):
         assert not is_log2(4096, n, dim, True)
     # A loss has fewer pairs than values alone need.
-    fewest = 600 * DEVICES[device][1] // 132
+    fewest = 400 * DEVICES[device][1] // 132
     assert is_log2(fewest, 100, 4, True) and not is_log2(fewest, 100, 4, False)
 
 
@@ -177,20 +177,22 @@ def test_gradients_of_several_dimensions_are_products_for_longer():
 BAND, PENALTY = {"options": (True, False, False), "radius": 20}, {"options": (False, True, False)}
 # (options, gradients, length, dim) -> from how many pairs on stencil has them, on an H200; None: never.
 OPTIONS_OF_VECTORS = [
-    ((BAND, False, 128, 3), 300),
-    ((BAND, True, 512, 8), 300),
+    ((BAND, False, 128, 3), 133),
+    ((BAND, False, 512, 8), 265),
+    ((BAND, True, 512, 4), 232),
+    ((BAND, True, 512, 8), 331),
     ((BAND, False, 3000, 4), 950),
     ((BAND, True, 3000, 4), 1400),
     ((BAND, False, 3000, 8), 700),
     ((BAND, True, 3000, 8), None),
     ((BAND, False, 512, 12), None),
     ((BAND, True, 512, 12), 1500),
-    ((PENALTY, False, 200, 3), 264),
-    ((PENALTY, False, 512, 4), 300),
-    ((PENALTY, True, 128, 4), 290),
-    ((PENALTY, True, 512, 4), 300),
-    ((PENALTY, True, 512, 8), 300),
-    ((PENALTY, False, 512, 8), 300),
+    ((PENALTY, False, 200, 3), 133),
+    ((PENALTY, False, 512, 4), 265),
+    ((PENALTY, True, 128, 4), 265),
+    ((PENALTY, True, 512, 4), 205),
+    ((PENALTY, True, 512, 8), 265),
+    ((PENALTY, False, 512, 8), 265),
     ((PENALTY, False, 3000, 4), 1600),
     ((PENALTY, True, 3000, 8), None),
     ((PENALTY, True, 512, 12), None),
@@ -205,7 +207,7 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
         return chosen("sm_90", batch, n, dim, gradient=gradient, cost=cost, **options)
 
     for cost in ("sqeuclidean", "euclidean", "huber"):
-        few = "multivariate" if dim > 8 else "few_dims"
+        few = "multivariate" if dim > 8 else "few_dims" if gradient or n < 256 else "bidirectional"
         assert kernel_of(1, cost) == f"tiled/{few}"
         if fewest is None:
             assert kernel_of(10**6, cost) == "tiled/multivariate"
@@ -213,6 +215,15 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
             assert kernel_of(fewest - 1, cost).startswith("tiled/")
             is_log2 = dim <= 8 and n <= 2048
             assert kernel_of(fewest, cost) == f"stencil/{'vector_log2' if is_log2 else 'extended_range'}"
+
+
+def test_values_of_vectors_leave_tiled_where_its_blocks_would_take_a_third_turn():
+    def names(n, **options):
+        return [chosen("sm_90", batch, n, 6, **options) for batch in (264, 265)]
+
+    assert names(512) == ["tiled/few_dims", "stencil/extended_range"]
+    assert names(512, **BAND) == ["tiled/few_dims", "stencil/vector_log2"]
+    assert chosen("sm_90", 250, 1000, 6, **BAND) == "stencil/extended_range"
 
 
 @pytest.mark.parametrize("device", ["sm_80", "sm_86", "sm_90"])
@@ -295,6 +306,18 @@ def test_bands_from_both_ends_while_their_blocks_take_few_turns():
     assert names(64, 1024) == names(64, 700) == names(32, 2048) == ["bidirectional"] * 2
     assert names(128, 1024) == names(64, 2048) == ["bidirectional", "warp_specialised"]
     assert names(200, 1024) == ["warp_specialised"] * 2
+
+
+def test_values_of_vectors_from_both_ends_while_costs_keep_up():
+    def fewest(n, **options):
+        found = (b for b in range(1, 999) if chosen("sm_90", b, n, 5, kernel="tiled", **options) != "tiled/bidirectional")
+        return next(found)
+
+    assert [fewest(n) for n in (255, 256, 512, 1024, 2048, 9000)] == [1, 67, 34, 17, 9, 2]
+    assert [fewest(n, **BAND) for n in (255, 256, 512, 1024, 2048, 9000)] == [1, 67, 67, 67, 34, 8]
+    assert fewest(512, gradient=True) == fewest(512, options=(False, False, True)) == 1
+    assert chosen("sm_90", 1, 512, 9) == "tiled/multivariate"
+    assert chosen("sm_80", 1, 512, 5) == "tiled/few_dims"  # for want of shared memory
 
 
 def test_what_is_kept_with_a_penalty_or_another_cost_has_two_rows_a_lane():

@@ -6,38 +6,31 @@
 
 namespace softdtw {
 
-// A lane's tile, row by row. Rows and columns past the pair's end repeat its last ones. kMany: a column's coordinates are read once for
-// all rows, several at a time. Of few dimensions there are too few of them for the code that this takes.
-template <class S, bool kMany>
+// A lane's tile, row by row: a column's coordinates are read once for all rows, several at a time. Rows and columns past the pair's end
+// repeat its last ones.
+template <class S>
 __device__ __forceinline__ void exact_costs(
     const Problem<float>& problem, int64_t pair, const Extent& extent, int row, int column,
     double (&costs)[S::kRows * S::kSteps]) {
   using Math = DeviceMath<double>;
   const View<const float> x = problem.x.pair(pair), y = problem.y.pair(pair);
-  if constexpr (!kMany) {
 #pragma unroll 1
-    for (int i = 0; i < S::kRows * S::kSteps; ++i)
-      costs[i] = cost_of_vectors<Math>(
-          problem, x, y, min(row + i / S::kSteps, extent.n - 1), min(max(column + i % S::kSteps, 0), extent.m - 1));
-  } else {
-#pragma unroll 1
-    for (int t = 0; t < S::kSteps; ++t) {
-      const float* const y_vector = &y.at(min(max(column + t, 0), extent.m - 1), 0);
-      const float* x_vectors[S::kRows];
-      double sums[S::kRows] = {};
+  for (int t = 0; t < S::kSteps; ++t) {
+    const float* const y_vector = &y.at(min(max(column + t, 0), extent.m - 1), 0);
+    const float* x_vectors[S::kRows];
+    double sums[S::kRows] = {};
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) x_vectors[k] = &x.at(min(row + k, extent.n - 1), 0);
-      with_sum<Costs<Math>>(problem.cost, [&](auto type) {
+    for (int k = 0; k < S::kRows; ++k) x_vectors[k] = &x.at(min(row + k, extent.n - 1), 0);
+    with_sum<Costs<Math>>(problem.cost, [&](auto type) {
 #pragma unroll 4
-        for (int64_t d = 0; d < problem.dim; ++d) {
-          const double own = y_vector[d * y.column_stride];
+      for (int64_t d = 0; d < problem.dim; ++d) {
+        const double own = y_vector[d * y.column_stride];
 #pragma unroll
-          for (int k = 0; k < S::kRows; ++k) sums[k] = type.share(x_vectors[k][d * x.column_stride] - own, sums[k]);
-        }
-      });
+        for (int k = 0; k < S::kRows; ++k) sums[k] = type.share(x_vectors[k][d * x.column_stride] - own, sums[k]);
+      }
+    });
 #pragma unroll
-      for (int k = 0; k < S::kRows; ++k) costs[k * S::kSteps + t] = finish_cost<Math>(problem.cost, sums[k]);
-    }
+    for (int k = 0; k < S::kRows; ++k) costs[k * S::kSteps + t] = finish_cost<Math>(problem.cost, sums[k]);
   }
 }
 

@@ -20,29 +20,45 @@ class FewTile {
   static constexpr bool kUnivariate = false, kFewDims = true;
   float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
-  __device__ FewTile(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : columns(problem.y, pair, extent.m, problem.dim), kind(problem.cost) {
-    const Vectors x(problem.x, pair, extent.n, problem.dim);
+  // is_back: of a table that is seen from its last cell (kernels/bidirectional), of which the first rows and columns may be missing.
+  __device__ FewTile(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
+      bool is_back = false)
+      : x(problem.x, pair, extent.n, problem.dim, is_back),
+        columns(problem.y, pair, extent.m, problem.dim, is_back),
+        kind(problem.cost) {
 #pragma unroll
     for (int k = 0; k < S::kRows; ++k)
 #pragma unroll
       for (int i = 0; i < kGroups; ++i)
-        rows[k][i] = load_four<kFours>(x.at(strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
+        rows[k][i] = load_four<kFours>(vector_at(x, strip.first_row + lane * S::kRows + k), 4 * i, x.dim);
   }
   __device__ __forceinline__ void fetch(const Place<S>&) {}
   __device__ __forceinline__ void use(const Place<S>& place) {
     const float* vectors[S::kSteps];
 #pragma unroll
-    for (int t = 0; t < S::kSteps; ++t) vectors[t] = column_at(place.column + t);
+    for (int t = 0; t < S::kSteps; ++t) vectors[t] = vector_at(columns, place.column + t);
     use_columns([&](int t, int i) { return load_four<kFours>(vectors[t], 4 * i, columns.dim); });
   }
   __device__ __forceinline__ float cost(int k, int t) const { return costs[k][t]; }
+  // All of them in float64, row by row: cell by cell, since there are too few dimensions for the code that more at once would take.
+  __device__ __forceinline__ void exact_costs(
+      const Problem<float>& problem, const Place<S>& place, double (&exact)[S::kRows * S::kSteps]) const {
+    const View<const float> rows_view = x.view(), columns_view = columns.view();
+#pragma unroll 1
+    for (int i = 0; i < S::kRows * S::kSteps; ++i)
+      exact[i] = cost_of_vectors<DeviceMath<double>>(
+          problem, rows_view, columns_view, min(max(place.row + i / S::kSteps, 0), x.count - 1),
+          min(max(place.column + i % S::kSteps, 0), columns.count - 1));
+  }
 
  protected:
-  const Vectors columns;
-  const Cost kind;
+  Vectors x, columns;
+  Cost kind;
 
-  __device__ __forceinline__ const float* column_at(int column) const { return columns.at(max(column, 0)); }
+  __device__ __forceinline__ static const float* vector_at(const Vectors& vectors, int i) {
+    return vectors.at(max(i, 0));
+  }
   // `column(t, i)`: the i-th four numbers of one.
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {
@@ -77,9 +93,14 @@ struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kF
     float4 columns[kGroups][2 * kRoom];
   };
 
+  template <class... Others>
   __device__ TileAhead(
-      Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane)
-      : Tile(problem, extent, strip, pair, lane), pipeline(memory), own_column(lane / kGroups), own_group(lane % kGroups) {
+      Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip, int64_t pair, int lane,
+      const Others&... others)
+      : Tile(problem, extent, strip, pair, lane, others...),
+        pipeline(&memory),
+        own_column(lane / kGroups),
+        own_group(lane % kGroups) {
     for (int first = strip.first_column - kWarp; first < strip.first_column; first += S::kSteps) {
       fetch_from(first);
       put(first);
@@ -89,13 +110,13 @@ struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kF
   __device__ __forceinline__ void use(const Place<S>& place) {
     put(first_of(place));
     __syncwarp();
-    const float4* const first = pipeline.columns[0] + (place.column & (kRoom - 1));
+    const float4* const first = pipeline->columns[0] + (place.column & (kRoom - 1));
     this->use_columns([&](int t, int i) { return first[i * 2 * kRoom + t]; });
   }
 
  private:
-  Memory& pipeline;
-  const int own_column, own_group;
+  Memory* pipeline;
+  int own_column, own_group;
   float4 piece;
 
   __device__ __forceinline__ static int first_of(const Place<S>& place) {
@@ -103,11 +124,11 @@ struct TileAhead<FewTile<S, kGroups, kFours, CostType>> : FewTile<S, kGroups, kF
   }
   __device__ __forceinline__ void fetch_from(int first) {
     if (own_column < S::kSteps)
-      piece = load_four<kFours>(this->column_at(first + own_column), 4 * own_group, this->columns.dim);
+      piece = load_four<kFours>(this->vector_at(this->columns, first + own_column), 4 * own_group, this->columns.dim);
   }
   __device__ __forceinline__ void put(int first) {
     if (own_column >= S::kSteps) return;
-    float4* const place = pipeline.columns[own_group] + ((first + own_column) & (kRoom - 1));
+    float4* const place = pipeline->columns[own_group] + ((first + own_column) & (kRoom - 1));
     place[0] = place[kRoom] = piece;
   }
 };

@@ -7,13 +7,20 @@ namespace softdtw {
 
 // Series with the dimensions of a vector next to each other; vectors past the pair's end repeat its last one.
 struct Vectors {
-  const float* const data;
-  const int64_t stride;
-  const int count, dim;
+  const float* data;
+  int64_t stride;
+  int count, dim;
 
-  __device__ Vectors(const SeriesView<const float>& series, int64_t pair, int count_, int64_t dim_)
-      : data(series.pair(pair).data), stride(series.row_stride), count(count_), dim(static_cast<int>(dim_)) {}
+  // is_reversed: the last one first.
+  __device__ Vectors(
+      const SeriesView<const float>& series, int64_t pair, int count_, int64_t dim_, bool is_reversed = false)
+      : data(series.pair(pair).data + (is_reversed ? (count_ - 1) * series.row_stride : 0)),
+        stride(is_reversed ? -series.row_stride : series.row_stride),
+        count(count_),
+        dim(static_cast<int>(dim_)) {}
   __device__ __forceinline__ const float* at(int i) const { return data + min(i, count - 1) * stride; }
+  // The coordinates of one that there is.
+  __device__ __forceinline__ View<const float> view() const { return {data, 0, stride, 1}; }
 };
 
 // Whether four numbers side by side in the rows of matrices can be moved at once.

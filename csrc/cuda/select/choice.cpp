@@ -74,16 +74,16 @@ const ByDims kOfGradients = {
 // And without:
 const ByDims kOfValues = {
     {1, {{kShort, {kAlways}}, {kLong, {kRound + 1}}, {1024, {kTwoRounds}}, {kAny, {352}}}},
-    {4, {{256, {kRound + 1}}, {kLong, {256}}, {kAny, {176}}}},
-    {8, {{256, {kRound + 1}}, {kLong, {144}}, {kAny, {216}}}},
+    {4, {{256, {kRound + 1}}, {kLong, {kTwoRounds}}, {kAny, {176}}}},
+    {8, {{256, {kRound + 1}}, {kLong, {kTwoRounds}}, {kAny, {216}}}},
 };
 // One dimension with a band that a ring holds. Values alone as without one.
 const ByLength kOfRingGradients = {
     {kShort, {kAlways}}, {kLong, {kRound + 1}}, {768, {kTwoRounds}}, {1400, {245}}, {kAny, {205}}};
 // Several dimensions with a band, or with a penalty alone: stencil's general sweep takes what tiled has faster ones for.
 const ByDims kOfBands = {
-    {4, {{kLongestVectors, {kNever}}, {kAny, {950}}}},
-    {kFewDims, {{kLongestVectors, {kNever}}, {kAny, {700}}}},
+    {4, {{kLong, {kNever}}, {kLongestVectors, {190}}, {kAny, {950}}}},
+    {kFewDims, {{kLong, {kNever}}, {kLongestVectors, {225}}, {kAny, {700}}}},
     {kAny, {{kAny, {kNever}}}},
 };
 const ByDims kOfBandGradients = {
@@ -93,19 +93,29 @@ const ByDims kOfBandGradients = {
 };
 const ByDims kOfPenalties = {{4, {{kLongestVectors, {kNever}}, {kAny, {1600}}}}, {kAny, {{kAny, {kNever}}}}};
 const ByDims kOfPenaltyGradients = {{4, {{kLongestVectors, {kNever}}, {kAny, {4096}}}}, {kAny, {{kAny, {kNever}}}}};
-// From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others, which are
-// slower with a penalty or a band.
-constexpr int64_t kOfVectorOptions = 300;
+// From how many pairs on integer log2 of vectors is the fastest of all, whatever the cost: the figures above are of the others. Of
+// series up to kLong the blocks of tiled take one turn up to kRound pairs and two up to kTwoRounds, and others are slower.
 const ByDims kOfVectorValues = {
     {1, {{768, {600}}, {kAny, {1000}}}},
-    {3, {{64, {528}}, {128, {300}}, {256, {264}}, {kLong, {330}}, {kAny, {450}}}},
-    {4, {{64, {2000}}, {128, {700}}, {256, {330}}, {kAny, {560}}}},
-    {kAny, {{64, {2000}}, {kAny, {800}}}},
+    {3, {{256, {kRound + 1}}, {kLong, {kTwoRounds}}, {768, {300}}, {kAny, {340}}}},
+    {4, {{64, {2000}}, {128, {500}}, {256, {kTwoRounds}}, {400, {600}}, {kAny, {400}}}},
+    {kAny, {{64, {2000}}, {128, {kTwoRounds}}, {400, {530}}, {kAny, {660}}}},
 };
 const ByDims kOfVectorGradients = {
     {1, {{768, {450}}, {kAny, {900}}}},
-    {4, {{128, {290}}, {256, {264}}, {kAny, {300}}}},
-    {kAny, {{128, {290}}, {kLong, {380}}, {kAny, {430}}}},
+    {3, {{64, {kTwoRounds}}, {96, {150}}, {128, {kTwoRounds}}, {kAny, {185}}}},
+    {4, {{64, {kTwoRounds}}, {96, {200}}, {128, {kTwoRounds}}, {256, {190}}, {400, {225}}, {kAny, {205}}}},
+    {kAny, {{64, {kTwoRounds}}, {96, {166}}, {256, {kTwoRounds}}, {kLong, {285}}, {kAny, {315}}}},
+};
+// With a penalty others are slower, and with a band, of which strips have few columns.
+constexpr int64_t kOfVectorPenalties = kTwoRounds;
+const ByDims kOfVectorBands = {
+    {4, {{128, {kRound + 1}}, {kLong, {kTwoRounds}}, {kAny, {430}}}},
+    {kAny, {{kLong, {kTwoRounds}}, {kAny, {400}}}},
+};
+const ByDims kOfVectorBandGradients = {
+    {4, {{256, {kTwoRounds}}, {kLong, {232}}, {kAny, {kTwoRounds}}}},
+    {kAny, {{256, {kTwoRounds}}, {kAny, {331}}}},
 };
 // Likewise of ready-made costs. The few pairs whose values are too small for it take a launch more, as long as one alone: with that it is
 // to be faster, too.
@@ -185,9 +195,10 @@ bool are_many_vectors(const Call& call, const Device& device) {
     return are_at_least(call.batch, fewest, device);
   }
   if (!are_vectors(call)) return false;
-  const int64_t of_plain = find(call.keeps ? kOfVectorGradients : kOfVectorValues, call.dim, call.n).at[0];
-  const int64_t of_penalty = std::min(of_plain, kOfVectorOptions);
-  const int64_t fewest = call.has_band ? kOfVectorOptions : call.has_penalty ? of_penalty : of_plain;
+  const ByDims& of_band = call.keeps ? kOfVectorBandGradients : kOfVectorBands;
+  const ByDims& of_plain = call.keeps ? kOfVectorGradients : kOfVectorValues;
+  int64_t fewest = find(call.has_band ? of_band : of_plain, call.dim, call.n).at[0];
+  if (call.has_penalty && !call.has_band) fewest = std::min(fewest, kOfVectorPenalties);
   return are_at_least(call.batch, fewest, device);
 }
 

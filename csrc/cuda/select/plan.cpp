@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,18 +26,26 @@ struct Candidate {
 // With a band: of many pairs.
 bool short_pairs_pay(const Call& call, int, const Device& device) { return !call.has_band || are_many_bands(call, device); }
 
-// From both ends: tables that are not too small, of few pairs. Where the chain of strips is long it pays in several rounds of blocks,
-// more so with gradients: measured (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once,
-// likewise, but less so with gradients.
+// From both ends: tables that are not too small, and of few dimensions values alone.
+bool goes_from_both_ends(const Call& call, int rows, const Device& device) {
+  constexpr int64_t kNarrowest = 256, kShortest = 128;  // m, n
+  const bool has_kernel = is_of_numbers(call) || (call.is_multivariate() && call.dim <= kFewDims && !call.keeps);
+  if (call.is_float64 || rows != 2 || !has_kernel || call.is_ragged || !device.has_pipelines()) return false;
+  return call.n > kShortest && call.m >= kNarrowest && device.block_bytes >= kBidirectionalBytes;
+}
+// Of few pairs. Where the chain of strips is long it pays in several rounds of blocks, more so with gradients: measured
+// (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once, likewise, but less so with gradients.
+// Of vectors, whose costs take as long as the sweep, while every strip that is under way has a warp for them.
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
-  constexpr int64_t kNarrowest = 256, kShortest = 128, kLongChain = 16;  // m, n, strips
-  if (call.is_float64 || rows != 2 || !is_of_numbers(call) || call.is_ragged) return false;
-  if (!device.has_pipelines()) return false;
-  if (call.n <= kShortest || call.m < kNarrowest || device.block_bytes < kBidirectionalBytes) return false;
+  constexpr int64_t kLongChain = 16;  // strips
   const int64_t strips = strips_of(call.n, rows);
+  const auto blocks = [&](int of_strips) { return 2 * call.batch * ceil_div(strips, of_strips); };
+  if (call.is_multivariate()) {
+    const int64_t of_band = std::max(2 * call.batch, blocks(kBidirectionalStrips) / 2);  // half of a side's strips
+    return (call.has_band ? of_band : blocks(kBidirectionalStrips / 2)) <= device.processors;
+  }
   const int64_t of_table = strips < kLongChain ? 1 : call.keeps ? 4 : 2, of_band = call.keeps ? 2 : 4;
-  const int64_t rounds = call.has_band ? of_band : of_table;
-  return 2 * call.batch * ceil_div(strips, kBidirectionalStrips) <= rounds * device.processors;
+  return blocks(kBidirectionalStrips) <= (call.has_band ? of_band : of_table) * device.processors;
 }
 
 // Vectors, by warps of their own. With many dimensions gradients of E / cost need room for these.
@@ -64,11 +73,12 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
       {Specialization::kIntegerLog2, "integer_log2",
        [](const Call& call, int, const Device&) { return are_short_pairs(call) && !call.is_float64; }, short_pairs_pay},
       {Specialization::kVectorLog2, "vector_log2",
+       [](const Call& call, int, const Device&) { return are_vectors(call) || are_matrices(call); },
        [](const Call& call, int, const Device& device) { return are_many_vectors(call, device); }},
       extended_range,
   };
   static const std::vector<Candidate> of_tiled = {
-      {Specialization::kBidirectional, "bidirectional", pays_from_both_ends},
+      {Specialization::kBidirectional, "bidirectional", goes_from_both_ends, pays_from_both_ends},
       {Specialization::kFewDims, "few_dims",
        [](const Call& call, int, const Device& device) {
          return call.dim <= kFewDims && takes_vectors(call, device) && rows_of_specialised(call, 2, device) > 0;

@@ -1,101 +1,18 @@
-// Few pairs of float32 series of one dimension, swept from both ends of the table at once (bidirectional.cuh).
+// Few pairs of float32 series of one dimension, swept from both ends of the table at once (bidirectional.cuh): backward, and which
+// kernels take a problem.
 //
 // Threads to work: a block takes a ticket, which stands for consecutive strips of one side of one pair; ticket order is both sides'
-// first strips first, all pairs side by side. Forward a warp sweeps a strip, and four more of a block split cost cells, for up to two
-// strips each. What a block's last strip leaves is carried to the next block by warps of both (pipeline.cuh). A second launch adds up
-// what the sides left at the cut.
-//
-// Backward a first launch computes what flows through the cut. In the second one blocks have two strips of a side, in order from the
-// last one that this reaches to the side's first: a warp of a strip goes back over it, and four rebuild stages ahead of that one.
+// first strips first, all pairs side by side. A first launch computes what flows through the cut. In the second one blocks have two
+// strips of a side, in order from the last one that this reaches to the side's first: a warp of a strip goes back over it, and four
+// rebuild stages ahead of that one.
 #include "bidirectional_backward.cuh"
 #include "bidirectional_forward.cuh"
-#include "cuda/hardware/launch.cuh"
 #include "cuda/select/face.h"
-#include "cuda/strips/tickets.cuh"
 
 namespace softdtw {
 namespace {
 
 using S = BidirectionalShape;
-
-constexpr int kMostStrips = kBidirectionalStrips, kSplitters = kMostStrips / 2;  // of a block
-
-// Tile: SideTile, with options or without.
-template <class Tile>
-__global__ void __launch_bounds__(kWarp*(kMostStrips + kSplitters + kHaloWarps), 1) bidirectional_forward(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, Tickets tickets,
-    int64_t groups) {
-  __shared__ EdgePipeline<S> pipelines[kMostStrips + 1];
-  SplitCostChunkPipeline* const split_costs = reinterpret_cast<SplitCostChunkPipeline*>(stage_memory);
-  const int lane = threadIdx.x, warp = threadIdx.y, strips = blockDim.y - kSplitters - kHaloWarps;
-  if (warp <= strips) pipelines[warp].start(lane);
-  if (warp < strips) split_costs[warp].start(lane);
-  const auto [turn, group] = take_turn(tickets, 2 * problem.batch);
-  const int64_t pair = turn / 2;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) return;
-  const SideOf<Tile> side(extent, turn % 2);
-  const SideMemoryOf<Tile> saved{side, memory};
-  const int first = group * strips, end = first + strips;
-  Progress* const words = tickets.words + turn * groups;
-  if (warp < strips) {
-    const int index = first + warp, chunks = side.chunks(index);
-    if (chunks == 0) return;
-    const SideStrip<kHasBand<Tile>> around(side, index);
-    SplitCostsOfSide<Tile> costs(side, problem, around.strip, pair, split_costs[warp]);
-    sweep_strip<S>(
-        problem, extent, around, pair, index, chunks, saved, saved.keeps() && warp > 0, pipelines[warp],
-        pipelines[warp + 1], costs, static_cast<float*>(nullptr));
-  } else if (warp < strips + kSplitters) {
-    const typename TileOptions<S, Tile>::OfStrip recurrences(problem, pair);
-    const int own = warp - strips, other = own + kSplitters;
-    CostSplitter<Tile> now(side, problem, pair, first + own, split_costs[own]);
-    // Where there is no other strip of the block, one past the side's end has no chunks.
-    const bool has_other = other < strips;
-    CostSplitter<Tile> next(
-        side, problem, pair, has_other ? first + other : side.sizes.strips, split_costs[has_other ? other : own]);
-    // In turn, by one copy of the code, since schedulers cache little of it.
-    int idle = 0;
-#pragma unroll 1
-    while (now.goes_on() || next.goes_on()) {
-      idle = now.split_cost(extent, recurrences) ? 0 : idle + 1;
-      if (idle >= 2) __nanosleep(60);
-      const CostSplitter<Tile> last = now;
-      now = next;
-      next = last;
-    }
-  } else if (warp == strips + kSplitters) {
-    if (first == 0 || side.chunks(first) == 0) return;
-    const Edge<S> edge = saved.edge(pair, first - 1);
-    carry_in(pipelines[0], side.groups(first - 1), words + group - 1, lane, [&](int item, EdgeSlot<S>& to) {
-      copy_in(edge, item, to);
-    });
-  } else if (side.chunks(end) > 0) {
-    const Edge<S> edge = saved.edge(pair, end - 1);
-    carry_out(pipelines[strips], side.groups(end - 1), words + group, lane, [&](const EdgeSlot<S>& from, int item) {
-      ExtendedTop<S> top;
-      top.read(from);
-      copy_out(top, edge, item);
-    });
-  }
-}
-
-// A block a pair: its value.
-template <class Tile>
-__global__ void __launch_bounds__(kCutThreads) bidirectional_value(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, float* value) {
-  const int64_t pair = blockIdx.x;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    if (threadIdx.x == 0) value[pair] = NAN;
-    return;
-  }
-  const PenaltyAtCut<kHasBand<Tile>> penalty(problem, extent, pair);
-  const Number sum = sum_over_cut(StatesAtCut<kHasBand<Tile>>(extent, memory, pair, penalty));
-  if (threadIdx.x > 0) return;
-  store_value(problem, pair, penalty.reference, sum.m, sum.s, value);
-  if (memory.is_kept) memory.sum(pair) = sum;
-}
 
 // Blocks along the cut: what flows of E through it, and zeros to add gradients to.
 template <class Tile>
@@ -193,67 +110,24 @@ __global__ void __launch_bounds__(kWarp* kBackwardWarps, 1) bidirectional_backwa
 }
 
 // Of a block, beside what it declares.
-constexpr int kForwardBytes = kMostStrips * sizeof(SplitCostChunkPipeline),
-              kBackwardBytes = kBackwardTeams * sizeof(BidirectionalStages);
-constexpr int kDeclaredBytes = 6 * 1024;
+constexpr int kBackwardBytes = kBackwardTeams * sizeof(BidirectionalStages), kDeclaredBytes = 6 * 1024;
 static_assert(kBackwardBytes + kDeclaredBytes <= kBidirectionalBytes);
-static_assert(kForwardBytes + 16 * 1024 <= kBackwardBytes && (kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
-
-int64_t groups_of(const Problem<float>& problem, int strips) { return ceil_div(strips_of(problem.n, S::kRows), strips); }
-int64_t blocks_of(const Problem<float>& problem, int strips) { return 2 * problem.batch * groups_of(problem, strips); }
-
-// Launches `kernel` with blocks of so many strips. The tickets have been zeroed.
-template <class Kernel, class... Arguments>
-cudaError_t launch(
-    Kernel kernel, const Problem<float>& problem, int strips, int warps, size_t bytes, void* tickets, cudaStream_t stream,
-    const Arguments&... arguments) {
-  const int64_t groups = groups_of(problem, strips);
-  return launch_kernel(
-      kernel, blocks_of(problem, strips), dim3(kWarp, warps), bytes, stream, problem, arguments...,
-      Tickets(tickets, 2 * problem.batch, groups), groups);
-}
+static_assert((kBackwardTeams + 1) * sizeof(Stream) < kDeclaredBytes - 1024);
 
 // By the tile that kernels are compiled for.
 template <class Tile>
-struct Launches {
+struct Launches : ForwardLaunches<Tile> {
   using Sizes = BidirectionalSizes<kHasBand<Tile>>;
 
-  // Of every pair: without lengths or bands of its own.
-  static Sizes sizes_of(const Problem<float>& problem) {
-    Problem<float> any;
-    any.n = problem.n;
-    any.m = problem.m;
-    any.bandwidth = problem.bandwidth;
-    return Sizes(any.extent(0));
-  }
   static int64_t saved_bytes(const Problem<float>& problem) {
-    return problem.batch * BidirectionalMemory::bytes_of_pair(sizes_of(problem), true);
-  }
-  static cudaError_t forward(
-      const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-    const Sizes sizes = sizes_of(problem);
-    const bool keeps = saved != nullptr;
-    // In a band some two blocks of a side are under way at once, whatever the length.
-    const int64_t blocks = problem.bandwidth >= 0 ? 2 * 2 * problem.batch : blocks_of(problem, kSplitters);
-    const int strips = blocks <= current_device().processors ? kSplitters : kMostStrips;
-    const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, strips));
-    const auto [tickets, states] =
-        scratch.parts(ticket_bytes, keeps ? 0 : problem.batch * BidirectionalMemory::bytes_of_pair(sizes, false));
-    const BidirectionalMemory memory(sizes, keeps ? saved : states, keeps);
-    cudaError_t error = cudaMemsetAsync(tickets, 0, ticket_bytes, stream);
-    if (error != cudaSuccess) return error;
-    error = launch(
-        bidirectional_forward<Tile>, problem, strips, strips + kSplitters + kHaloWarps,
-        strips * sizeof(SplitCostChunkPipeline), tickets, stream, memory);
-    if (error != cudaSuccess) return error;
-    return launch_kernel(bidirectional_value<Tile>, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+    return problem.batch * BidirectionalMemory::bytes_of_pair(Launches::sizes_of(problem), true);
   }
   static cudaError_t backward(
       const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
       cudaStream_t stream) {
-    const Sizes sizes = sizes_of(problem);
+    const Sizes sizes = Launches::sizes_of(problem);
     const BidirectionalMemory memory(sizes, const_cast<void*>(saved), true);
-    const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, groups_of(problem, kBackwardTeams)),
+    const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, side_groups(problem, kBackwardTeams)),
                   cut_bytes = problem.batch * sizeof(CutOfPair);
     const auto parts = scratch.parts(
         ticket_bytes, cut_bytes, problem.batch * (sizes.strips * kWarp + 1) * sizeof(CutShares),
@@ -265,11 +139,12 @@ struct Launches {
     const Blocks blocks(problem.batch, StatesAtCut<kHasBand<Tile>>::tiles_of(sizes));
     error = launch_kernel(bidirectional_cut<Tile>, blocks, kCutThreads, 0, stream, problem, gradient, memory, cuts, shares);
     if (error != cudaSuccess) return error;
-    return launch(
+    return launch_sides(
         bidirectional_backward<Tile>, problem, kBackwardTeams, kBackwardWarps, kBackwardBytes, parts[0], stream, gradient,
         memory, cuts, shares, reinterpret_cast<FlowSlot<S>*>(parts[3]));
   }
 };
+
 // f(launches) of a problem's tile.
 template <class F>
 auto with_launches(const Problem<float>& problem, F&& f) {
@@ -281,6 +156,7 @@ int64_t saved_bytes(const Problem<float>& problem, const Plan&) {
 }
 cudaError_t forward(
     const Problem<float>& problem, const Plan&, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
+  if (problem.dim > 1) return bidirectional_vectors(problem, value, scratch, stream);
   return with_launches(problem, [&](auto launches) { return launches.forward(problem, value, saved, scratch, stream); });
 }
 cudaError_t backward(

@@ -65,10 +65,11 @@ struct SplitCostReader {
 // A tile that reads ahead, in a band.
 template <class S, class Tile>
 struct TileAhead<InBand<S, Tile>> : TileAhead<Tile>, BandOfTile<S> {
+  template <class... Others>
   __device__ TileAhead(
       typename TileAhead<Tile>::Memory& memory, const Problem<float>& problem, const Extent& extent, const Strip<S>& strip,
-      int64_t pair, int lane)
-      : TileAhead<Tile>(memory, problem, extent, strip, pair, lane), BandOfTile<S>(extent) {}
+      int64_t pair, int lane, const Others&... others)
+      : TileAhead<Tile>(memory, problem, extent, strip, pair, lane, others...), BandOfTile<S>(extent) {}
   __device__ __forceinline__ void use(const Place<S>& place) {
     TileAhead<Tile>::use(place);
     this->look(place);
