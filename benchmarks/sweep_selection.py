@@ -25,7 +25,9 @@ MOST_CELLS = 1 << 32  # of a shape: beyond it a sweep takes too long
 MOST_DIAGONAL_CELLS = 1 << 30  # beyond which the plain kernel is neither fast nor small
 
 
-def variants(device, cells):
+def variants(device, cells, kernels=None):
+    if kernels:
+        return [selection.Plan(name, 0) for name in kernels]
     if device.type == "cpu":
         return [selection.Plan("cpu", 0)]
     plans = [selection.Plan(kernel, rows) for kernel in ("stencil", "tiled") for rows in ROWS_PER_THREAD]
@@ -43,8 +45,11 @@ def forced(plan):
         selection.plan = plan_for
 
 
-def name_of(plan):
+def name_of(plan, kernels=None):
+    """With `kernels`, which of them: its specialisation is named, or what has it."""
     kernel = plan.kernel.partition("/")[0]
+    if kernels:
+        return plan.kernel if plan.kernel in kernels else kernel
     return kernel if plan.rows_per_thread == 0 else f"{kernel}/{plan.rows_per_thread}"
 
 
@@ -54,12 +59,16 @@ def measure(batch, length, dim, dtype, device, options):
     x.requires_grad_()
     y.requires_grad_()
 
+    radius = None if options.band is None else max(1, length * options.band // 100)
+
     def soft_dtw(x, y):
-        return torchsoftdtw.soft_dtw(x, y, options.gamma)
+        return torchsoftdtw.soft_dtw(x, y, options.gamma, bandwidth=radius)
 
     both = common.with_gradients(soft_dtw, x, y)
+    captured = common.captured if options.graphs else lambda run: run
     expected, times = None, {}
-    for plan in variants(device, batch * length * length):
+    for plan in variants(device, batch * length * length, options.kernels):
+        name = name_of(plan, options.kernels)
         with forced(plan):
             try:
                 got = both()
@@ -69,25 +78,31 @@ def measure(batch, length, dim, dtype, device, options):
                 continue
             if expected is None:
                 expected = got
-            reference.assert_close(name_of(plan), got, expected, x, y, options.gamma)
+            reference.assert_close(name, got, expected, x, y, options.gamma)
             del got
             timing = {"device": device, "warmup": 2, "repeats": options.repeats, "budget": options.budget}
             with torch.no_grad():
-                forward = common.time_calls(lambda: soft_dtw(x, y), **timing)
-            training = common.time_calls(both, **timing)
+                forward = common.time_calls(captured(lambda: soft_dtw(x, y)), **timing)
+            training = common.time_calls(captured(both), **timing)
             peak = common.peak_bytes(both, device)
-        times[name_of(plan)] = {
+        times[name] = {
             "forward": forward._asdict(),
             "forward_backward": training._asdict(),
             "peak_bytes": peak,
         }
-    return with_choice({"batch": batch, "length": length, "dim": dim, "dtype": dtype, "variants": times}, device)
+    row = {"batch": batch, "length": length, "dim": dim, "dtype": dtype, "bandwidth": radius, "variants": times}
+    return with_choice(row, device, options.kernels)
 
 
-def with_choice(row, device):
+def with_choice(row, device, kernels=None):
     """The row with the automatic choice, and with what that loses."""
     sizes, dtype = (row["batch"], row["length"], row["length"], row["dim"]), common.DTYPES[row["dtype"]]
-    auto = {what: name_of(common.chosen_plan(sizes, dtype, device, what == "forward_backward")) for what in FIGURES}
+
+    def choice(what):
+        plan = common.chosen_plan(sizes, dtype, device, what == "forward_backward", bandwidth=row.get("bandwidth"))
+        return name_of(plan, kernels)
+
+    auto = {what: choice(what) for what in FIGURES}
     row = row | {"auto": auto}
     return row | {"loss": {what: loss(row, what) for what in FIGURES}} if row["variants"] else row
 
@@ -179,6 +194,9 @@ def parse_arguments():
     parser.add_argument("--dims", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--dtypes", choices=("float32", "float64"), nargs="+", default=["float32", "float64"])
     parser.add_argument("--most-cells", type=int, default=MOST_CELLS, help="shapes with more cells are left out")
+    parser.add_argument("--kernels", nargs="+", help="by name, such as tiled and stencil/banded, instead of rows of a lane")
+    parser.add_argument("--band", type=int, help="its radius in percent of the length")
+    parser.add_argument("--graphs", action="store_true", help="time calls in captured graphs")
     parser.add_argument("--gamma", type=float, default=1.0)
     parser.add_argument("--kind", choices=data_kinds.KINDS, default="noise", help="of data")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
@@ -196,7 +214,8 @@ def parse_arguments():
 def choose_again(options):
     path = Path(options.choose_again)
     record = json.loads(path.read_text())
-    record["rows"] = [with_choice(row, torch.device(record["device"]["type"])) for row in record["rows"]]
+    device, kernels = torch.device(record["device"]["type"]), record["settings"].get("kernels")
+    record["rows"] = [with_choice(row, device, kernels) for row in record["rows"]]
     record["versions"]["policy_of_commit"] = common.describe_versions(options.commit)["commit"]
     print(f"{show(record['rows'])}\n\n{summary(record['rows'])}")
     Path(options.output or path).write_text(json.dumps(record, indent=1) + "\n")
@@ -216,7 +235,8 @@ def main():
     print(f"gamma {options.gamma:g}, {common.describe_device(device)['name']}\n")
     print(show(rows))
     print(f"\n{summary(rows)}")
-    settings = {"data": options.kind, "gamma": options.gamma}
+    settings = {"data": options.kind, "gamma": options.gamma, "band": options.band}
+    settings |= {"kernels": options.kernels, "graphs": options.graphs}
     print(f"\nrecord: {common.write_record('selection', device, settings, rows, options.output, options.commit)}")
     if options.plot:
         plot(rows, options.plot)

@@ -39,7 +39,8 @@ struct CudaBackend {
 
   static Order order(const Call& call, const Plan& plan, Pass pass) {
     for (const Specialization of_vectors :
-         {Specialization::kMultivariate, Specialization::kFewDims, Specialization::kVectorLog2, Specialization::kBidirectional})
+         {Specialization::kMultivariate, Specialization::kFewDims, Specialization::kVectorLog2,
+          Specialization::kBidirectional, Specialization::kBanded})
       if (plan.is(of_vectors)) return Order::kVectors;
     const bool in_fours =
         pass == Pass::kForward && plan.kernel == Kernel::kStencil && reads_vectors(call, plan.forward_rows);
@@ -70,8 +71,8 @@ struct CudaBackend {
 
   // Of the kernels that read vectors: each strip adds to dy, and to dx where it does not fit a warp's registers.
   static std::pair<bool, bool> adds_up(const Call& call, const Plan& plan) {
-    const bool has_products = order(call, plan, Pass::kBackward) == Order::kVectors;
-    return {has_products && call.dim > kFewDims, has_products};
+    const bool adds = order(call, plan, Pass::kBackward) == Order::kVectors && !plan.is(Specialization::kBanded);
+    return {adds && call.dim > kFewDims, adds};
   }
 
   template <typename T>

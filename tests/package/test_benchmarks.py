@@ -73,6 +73,7 @@ def test_every_shape_that_is_measured_by_default_is_understood():
         (bench_kernels, ["--lengths", "20", "--batch", "3", "--bands", "100", "50", "--backward"]),
         (bench_libraries, ["--shapes", "3x20x1", "--only", "none"]),
         (sweep_selection, ["--lengths", "20", "--batches", "3", "--dims", "1", "--dtypes", "float32"]),
+        (sweep_selection, ["--lengths", "20", "--batches", "3", "--dims", "2", "--kernels", "cpu", "--band", "10"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

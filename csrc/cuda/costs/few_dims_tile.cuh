@@ -56,9 +56,7 @@ class FewTile {
   Vectors x, columns;
   Cost kind;
 
-  __device__ __forceinline__ static const float* vector_at(const Vectors& vectors, int i) {
-    return vectors.at(max(i, 0));
-  }
+  __device__ __forceinline__ static const float* vector_at(const Vectors& vectors, int i) { return vectors.at(max(i, 0)); }
   // `column(t, i)`: the i-th four numbers of one.
   template <class Column>
   __device__ __forceinline__ void use_columns(Column&& column) {

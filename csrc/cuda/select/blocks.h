@@ -129,6 +129,7 @@ inline Ring ring_of(const Call& call) {
   int64_t width = 2 * radius + 1 + apart;
   if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
   const auto holds = [&](const Ring& ring) {
+    if (call.dim > 1) return width <= ring.width();
     const bool is_short = call.n + call.m <= kLongestShort;
     return width <= ring.width() && (is_short || kLanes / ring.lanes * (call.n + call.m) * 4 <= kMostRingBytes);
   };
@@ -150,9 +151,10 @@ inline bool ring_pays(const Call& call) {
 }
 // With a band, which a ring of lanes holds.
 constexpr int64_t kLongestRing = 4096;  // n + m
+constexpr int64_t kRingDims = 4;
 inline bool has_ring(const Call& call) {
-  return !call.is_float64 && is_of_numbers(call) && call.has_band && call.n + call.m <= kLongestRing &&
-         ring_of(call).lanes > 0;
+  const bool is_known = call.dim > 1 ? are_vectors(call) && call.dim <= kRingDims : !call.is_float64 && is_of_numbers(call);
+  return is_known && call.has_band && call.n + call.m <= kLongestRing && ring_of(call).lanes > 0;
 }
 // Whether the linear domain, in float64, tries the pairs of rings first. Of longer series most leave its range.
 inline bool has_linear_rings(const Call& call, const Device& device) {

@@ -145,7 +145,7 @@ Turns turns_of(const Call& call, const Device& device) {
   const int64_t dim = call.cost == Cost::kMatrix ? 1 : call.dim;
   if (call.is_float64) return find(call.keeps ? kOfFloat64Gradients : kOfFloat64, call.n);
   const bool is_plain = call.cost == Cost::kSqEuclidean && !call.has_penalty;
-  if (has_ring(call)) return call.keeps ? find(kOfRingGradients, call.n) : find(kOfValues, 1, call.n);
+  if (has_ring(call) && call.dim == 1) return call.keeps ? find(kOfRingGradients, call.n) : find(kOfValues, 1, call.n);
   if (!is_plain && are_short_pairs(call)) return find(call.keeps ? kOfShortPairGradients : kOfShortPairs, call.n);
   if (is_of_numbers(call) && call.has_penalty && call.n > kLong) return kOfLongPenalties;
   if (is_matrix(call) && device.has_pipelines())
@@ -187,6 +187,15 @@ int rows_of_vectors(const Call& call, const Device& device) {
 
 bool are_many_bands(const Call& call, const Device& device) {
   return call.n <= kLongAlone || are_at_least(call.batch, kFewPairs, device);
+}
+
+bool ring_of_vectors_pays(const Call& call, const Device& device) {
+  constexpr int64_t kManyPairs = 1000;
+  constexpr int kRowsOfAStep = 3;  // that a step of a lane costs beside its rows
+  const Ring ring = ring_of(call);
+  const int64_t rows = ring.lanes * (ring.rows + kRowsOfAStep);  // of every column
+  const bool is_tall = ring.rows > kFewRows || ring.lanes < kLanes;
+  return are_at_least(call.batch, kManyPairs, device) && (call.keeps ? is_tall && 2 * rows <= call.n : rows <= call.n);
 }
 
 bool are_many_vectors(const Call& call, const Device& device) {

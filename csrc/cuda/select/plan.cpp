@@ -63,7 +63,10 @@ const std::vector<Candidate>& candidates(Kernel kernel) {
          return call.dim >= kStencilMultivariateDims && takes_vectors(call, device);
        }},
       {Specialization::kBanded, "banded", [](const Call& call, int, const Device&) { return has_ring(call); },
-       [](const Call& call, int, const Device& device) { return ring_pays(call) || !are_many_bands(call, device); }},
+       [](const Call& call, int, const Device& device) {
+         if (call.dim > 1) return ring_of_vectors_pays(call, device);
+         return ring_pays(call) || !are_many_bands(call, device);
+       }},
       {Specialization::kLinearDomain, "linear_domain",
        [](const Call& call, int, const Device& device) {
          const bool has_kernel = !call.has_band || (call.is_univariate() && !call.has_penalty);

@@ -1,5 +1,5 @@
 // stencil/banded: many pairs of one dimension with a band, in the linear domain (linear_domain.cuh), and those that leave it in integer
-// log2 (banded_log2.cu). The lanes of a pair are a ring that goes along the band; cells outside it take no time.
+// log2 (log2/banded_log2.cu). The lanes of a pair are a ring that goes along the band; cells outside it take no time.
 //
 // A pair's rows come in blocks of K: block b is rows b K to b K + K - 1. Of the W columns that a row has in the band the first is
 // row + low. L lanes of a warp, 4 to 32, have a pair. Block b is lane b mod L's, and in step u it is at column
@@ -23,12 +23,13 @@
 //
 // Forward keeps the series as it has read them, and what the lanes hold every group or two: no cell outside the band costs memory.
 //
-// ring_band.cuh has where a lane is, ring.cuh and log2_ring.cuh its cells, banded_forward.cuh and banded_backward.cuh the sweeps, select/blocks.h the choice of K and L.
+// ring_band.cuh has where a lane is, ring.cuh and log2/log2_ring.cuh its cells, banded_forward.cuh and ring_backward.cuh the sweeps,
+// select/blocks.h the choice of K and L. Of several dimensions: log2/banded_vectors.cu.
 #include "banded.h"
 
 #include "banded_backward.cuh"
 #include "banded_forward.cuh"
-#include "cuda/hardware/launch.cuh"
+#include "ring_launch.cuh"
 
 namespace softdtw {
 namespace {
@@ -68,6 +69,7 @@ int64_t banded_bytes_of_pair(const Problem<float>& problem) { return ring_layout
 
 cudaError_t launch_banded_forward(
     const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream) {
+  if (problem.dim > 1) return launch_banded_vectors_forward(problem, value, saved, stride, statuses, stream);
   const RingLayout layout = ring_layout_of(problem);
   const bool has_linear = has_linear_rings(call_of(problem, false), current_device());
   const cudaError_t error = !has_linear ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {
@@ -80,6 +82,7 @@ cudaError_t launch_banded_forward(
 cudaError_t launch_banded_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream) {
+  if (problem.dim > 1) return launch_banded_vectors_backward(problem, gradient, saved, stride, statuses, stream);
   const RingLayout layout = ring_layout_of(problem);
   const bool has_linear = has_linear_rings(call_of(problem, false), current_device());
   const cudaError_t error = !has_linear ? cudaSuccess : with_ring_rows(layout.rows, [&](auto rows) {

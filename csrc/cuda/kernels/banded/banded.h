@@ -16,6 +16,12 @@ cudaError_t launch_banded_forward(
 cudaError_t launch_banded_backward(
     const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
     const PairStatus* statuses, cudaStream_t stream);
+// Of several dimensions.
+cudaError_t launch_banded_vectors_forward(
+    const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream);
+cudaError_t launch_banded_vectors_backward(
+    const Problem<float>& problem, const Gradient<float>& gradient, const char* saved, int64_t stride,
+    const PairStatus* statuses, cudaStream_t stream);
 // As parts of them: the pairs given up so far, and those of them that are taken here.
 cudaError_t launch_banded_log2_forward(
     const Problem<float>& problem, float* value, char* saved, int64_t stride, PairStatus* statuses, cudaStream_t stream);

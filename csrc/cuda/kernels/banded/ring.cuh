@@ -1,34 +1,10 @@
 // What a lane knows of its pair, and its cells, in the linear domain. ring_band.cuh says where they are.
 #pragma once
 
-#include "cuda/hardware/launch.cuh"
 #include "cuda/kernels/linear_domain/linear_domain_sweep.cuh"
 #include "ring_band.cuh"
 
 namespace softdtw {
-
-inline RingLayout ring_layout_of(const Problem<float>& problem) {
-  return {static_cast<int>(problem.n), static_cast<int>(problem.m), ring_of(call_of(problem, false))};
-}
-__device__ __forceinline__ int64_t first_pair_of_block(const RingLayout& layout) {
-  return int64_t{blockIdx.x} * (kWarp / layout.lanes);
-}
-
-// Calls f with the rows of a lane, as the type of a number.
-template <class F>
-cudaError_t with_ring_rows(int rows, F&& f) {
-  if (rows == 4) return f(std::integral_constant<int, 4>());
-  return rows == 6 ? f(std::integral_constant<int, 6>()) : f(std::integral_constant<int, 8>());
-}
-// `bytes`: of shared memory, beside the series.
-template <class Kernel, class... Arguments>
-cudaError_t launch_rings(
-    Kernel kernel, const Problem<float>& problem, const RingLayout& layout, size_t bytes, cudaStream_t stream,
-    const Arguments&... arguments) {
-  const size_t bytes_of_series = layout.pairs() * layout.floats_of_pair() * sizeof(float);
-  return launch_kernel(
-      kernel, ceil_div(problem.batch, layout.pairs()), kWarp, bytes + bytes_of_series, stream, arguments...);
-}
 
 // Several words of a lane at a time, of entries and of numbers: four where four divide its rows, else two.
 template <int kRows, bool kInFours = kRows % 4 == 0>
@@ -65,8 +41,11 @@ struct RingWords<kRows, false> {
 template <class Weight, int kRows>
 using RingWeights = LinearWeights<Weight, kRows % 4 == 0 ? 4 : 3>;
 
+struct RingGradient;  // ring_backward.cuh
+
 template <int kRows_>
 struct RingPair : RingNumbers<kRows_> {
+  using Gradient = RingGradient;
   using Band = RingNumbers<kRows_>;
   using Numbers = LinearNumbers<float>;
   // As short pairs have them (warp_pair.cuh): all that knows the cost or the penalty.

@@ -4,6 +4,7 @@
 
 #include "core/problem.h"
 #include "cuda/hardware/assembly.cuh"
+#include "cuda/numbers/device_math.cuh"
 #include "cuda/select/blocks.h"
 #include "cuda/strips/columns_ahead.cuh"
 
@@ -22,6 +23,12 @@ struct RingLayout {
     chunks = (groups + groups_of_chunk() - 1) / groups_of_chunk();
     x_floats = ((n + rows - 1) / rows * rows + 3) / 4 * 4;
     y_floats = (before() + chunks * groups_of_chunk() * rows + lanes + kAhead + 3) / 4 * 4;
+  }
+  // Where series stay where they are.
+  __host__ RingLayout without_series() const {
+    RingLayout layout = *this;
+    layout.x_floats = layout.y_floats = 0;
+    return layout;
   }
   // The columns of a band that the ring holds.
   __host__ __device__ int widest() const { return lanes * (rows + 1) - rows - 1; }
@@ -47,7 +54,7 @@ struct RingLayout {
 // `end_column`: the last one that is wanted of the last row. A pair that does not fit goes along with the warp's others.
 template <int kRows_>
 struct RingBand {
-  static constexpr int kRows = kRows_, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
+  static constexpr int kRows = kRows_, kDims = 1, kGroup = kRows + 1, kAhead = RingLayout::kAhead;
   const int lanes, lane;
   Extent extent;
   bool fits;                       // whether the pair is wanted and valid, and its ring wide enough
@@ -122,6 +129,7 @@ template <int kRows_>
 struct RingNumbers : RingBand<kRows_> {
   using Band = RingBand<kRows_>;
   using Columns = ColumnsAhead<float, 1>;
+  using ColumnsBack = ColumnsAhead<float, -1>;
   using Band::Band;
   static constexpr int kRows = kRows_;
   const float *rows, *line;  // x, and y from its column 0 on
@@ -189,6 +197,8 @@ struct RingNumbers : RingBand<kRows_> {
   }
   // y in the lane's columns of group i: at r of this.
   __device__ __forceinline__ const float* columns(int i) const { return line + this->first_column(i); }
+  // From the right, after one another.
+  __device__ __forceinline__ ColumnsBack columns_back(int i) const { return ColumnsBack(columns(i) + Band::kGroup - 1); }
   __device__ __forceinline__ void take_rows(int block) {
     const float* const from = rows + min(max(block, 0), this->last_block()) * kRows;
     if constexpr (kRows % 4 == 0) {
@@ -211,14 +221,17 @@ struct RingNumbers : RingBand<kRows_> {
     take_rows(this->block(i));
     columns_ = Columns(columns(i));
   }
-  __device__ __forceinline__ void move(Columns& columns_) const { columns_.move(); }
+  template <class Own>
+  __device__ __forceinline__ void move(Own& columns_) const {
+    columns_.move();
+  }
 };
 
-// Steps of a loop over a group that are in flight.
-template <int kRows>
-constexpr int kStepsAtOnce = kRows > 8    ? 1
-                             : kRows == 8 ? 3
-                                          : kRows + 1;
+// Steps of a loop over a group that are in flight: of vectors one, which has more than enough instructions.
+template <class Pair>
+constexpr int kStepsAtOnce = Pair::kRows > 8 || Pair::kDims > 1 ? 1
+                             : Pair::kRows == 8                 ? 3
+                                                                : Pair::kRows + 1;
 
 // A lane's columns and cells from group to group. A pair is a RingBand with series:
 //     Columns, columns(i)                  of a lane, from group i on
@@ -255,7 +268,7 @@ struct RingSweep {
 #pragma unroll 1
       for (int r = 0; r < kRows + 1; ++r) step(r);
     } else {
-#pragma unroll(kStepsAtOnce<kRows>)
+#pragma unroll(kStepsAtOnce<Pair>)
       for (int r = 0; r < kRows + 1; ++r) step(r);
     }
   }

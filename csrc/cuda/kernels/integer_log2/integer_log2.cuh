@@ -1,5 +1,5 @@
 // Integer log2: equation (1) on entries s 2^-m of float32, for the pairs of float32 series that the linear domain gives up,
-// whose entries fall by hundreds of binary orders a cell. (With a band pairs have rings, kernels/banded/log2_ring.cuh, of several
+// whose entries fall by hundreds of binary orders a cell. (With a band pairs have rings, kernels/banded/log2/log2_ring.cuh, of several
 // dimensions groups of lanes, kernels/vector_log2.)
 //
 // As in the extended range (extended_range.cuh) m is whole, but a cost is not split before it is added: m rises by the cost as it stands, and
