@@ -484,12 +484,9 @@ def test_backward_does_what_forward_saved_whatever_it_would_choose(name):
 )
 def test_a_specialisation_can_be_asked_for(name):
     kernel, _, specialization = name.partition("/")
-    n, dim = (300, {"few_dims": 3, "multivariate": 20}.get(specialization, 1))
+    n, dim = (300, {"few_dims": 3, "multivariate": 20, "vector_log2": 3}.get(specialization, 1))
     device = next(case.device for case in KERNELS if case.name == kernel)
-    batch = 2
-    if specialization == "vector_log2":  # of many short pairs
-        batch, n, dim = 2048, 12, 3
-    x, y = (normal(batch, n, dim, seed=seed).float().to(device) for seed in (1, 2))
+    x, y = (normal(2, n, dim, seed=seed).float().to(device) for seed in (1, 2))
     options = {"bandwidth": 30} if specialization == "banded" else {}
     expected = soft_dtw(x.cpu().double(), y.cpu().double(), 1.0, kernel="cpu", **options)
     actual = soft_dtw(x.requires_grad_(), y, 1.0, kernel=name, **options)
@@ -502,8 +499,9 @@ def test_a_specialisation_can_be_asked_for(name):
                 soft_dtw(x.double(), y.double(), kernel=name)
             else:
                 soft_dtw(x.double(), y.double(), kernel=name, bandwidth=20)
-        with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
-            soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
+        if specialization != "vector_log2":
+            with pytest.raises(ValueError, match=f"kernel: '{name}' does not take"):
+                soft_dtw_from_cost(torch.zeros(1, 5, 5, device=device), kernel=name)
     soft_dtw_alignment(x, y, kernel=kernel)
 
 
