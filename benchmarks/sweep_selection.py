@@ -71,7 +71,7 @@ def measure(batch, length, dim, dtype, device, options):
         name = name_of(plan, options.kernels)
         with forced(plan):
             try:
-                got = both()
+                got = [z.detach() for z in both()]  # a graph that is kept would hinder capturing another
             except (RuntimeError, ValueError) as error:  # rows that this dtype has not, memory
                 if "CUDA error" in str(error):
                     raise
