@@ -17,6 +17,7 @@ import torch
 from tqdm import tqdm
 
 import torchsoftdtw
+from torchsoftdtw._inputs import repeats
 from torchsoftdtw._kernels import selection
 
 ROWS_PER_THREAD = (2, 4)
@@ -36,13 +37,13 @@ def variants(device, cells, kernels=None):
 
 @contextlib.contextmanager
 def forced(plan):
-    """Within it, every call of the package runs `plan`."""
-    plan_for = selection.plan
-    selection.plan = lambda *arguments: plan
+    """Within it, every call of the package runs `plan`, as if none had been made before."""
+    plan_for, known = selection.plan, repeats.known
+    selection.plan, repeats.known = lambda *arguments: plan, {}
     try:
         yield
     finally:
-        selection.plan = plan_for
+        selection.plan, repeats.known = plan_for, known
 
 
 def name_of(plan, kernels=None):

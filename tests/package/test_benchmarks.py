@@ -83,6 +83,14 @@ def test_benchmarks_take_a_kind_of_data(record_of, module, arguments):
     assert record["rows"]
 
 
+def test_a_sweep_forces_a_kernel_on_calls_like_earlier_ones():
+    x = torch.zeros(3, 20, 1)
+    value = torchsoftdtw.soft_dtw(x, x)
+    with sweep_selection.forced(sweep_selection.selection.Plan("diagonal", 0)), pytest.raises((RuntimeError, ValueError)):
+        torchsoftdtw.soft_dtw(x, x)
+    assert torch.equal(torchsoftdtw.soft_dtw(x, x), value)
+
+
 def test_bounds_are_timed_beside_all_values(record_of):
     small = "--count", "12", "--length", "20", "--repeats", "1"
     rows = record_of(bench_nearest, "--kinds", "walks", "real:GunPoint", *small)["rows"]
