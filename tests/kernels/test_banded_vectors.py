@@ -169,5 +169,14 @@ def test_which_calls_have_them():
             assert name(dim, 96, 4, **options) == name(dim, 1024, 102, **options) == "stencil/banded"
     # With gradients what is left out of strips is more than a wide ring saves.
     assert name(3, 512, 102) == "stencil/banded" and name(3, 512, 102, gradient=True) == "stencil/vector_log2"
-    for others in ({"batch": 500}, {"gradient": True, "batch": 900}, {"dim": 5}, {"radius": 150}):
+    for others in ({"batch": 250}, {"gradient": True, "batch": 900}, {"dim": 5}, {"radius": 150}):
         assert name(**{"dim": 3, "n": 512, "radius": 51, **others}) != "stencil/banded"
+    for n, gradient, fewest in (
+        (200, False, 1000),
+        (512, False, 265),
+        (1024, False, 133),
+        (512, True, 1025),  # that have rows enough for fewer lanes
+        (1024, True, 170),
+    ):
+        names = [name(4, n, n // 10, gradient=gradient, batch=batch) for batch in (fewest - 1, fewest)]
+        assert names[0] != "stencil/banded" == names[1], (n, gradient)

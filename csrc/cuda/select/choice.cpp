@@ -117,6 +117,9 @@ const ByDims kOfVectorBandGradients = {
     {4, {{256, {kTwoRounds}}, {kLong, {232}}, {kAny, {kTwoRounds}}}},
     {kAny, {{256, {kTwoRounds}}, {kAny, {331}}}},
 };
+// And from how many on a ring of vectors is, where the band is narrow: of short pairs its steps take as long as those of a strip.
+const ByLength kOfVectorRings = {{256, {1000}}, {kLong, {kTwoRounds}}, {kAny, {kRound + 1}}},
+               kOfVectorRingGradients = {{kLong, {1000}}, {kAny, {170}}};
 // Likewise of ready-made costs. The few pairs whose values are too small for it take a launch more, as long as one alone: with that it is
 // to be faster, too.
 const ByLength kOfMatrixValues = {{64, {5000}}, {128, {3000}}, {450, {1100}}, {kAny, {700}}};
@@ -190,12 +193,13 @@ bool are_many_bands(const Call& call, const Device& device) {
 }
 
 bool ring_of_vectors_pays(const Call& call, const Device& device) {
-  constexpr int64_t kManyPairs = 1000;
   constexpr int kRowsOfAStep = 3;  // that a step of a lane costs beside its rows
+  if (call.dim == 1 || !has_ring(call)) return false;
   const Ring ring = ring_of(call);
+  const int64_t fewest = find(call.keeps ? kOfVectorRingGradients : kOfVectorRings, call.n).at[0];
   const int64_t rows = ring.lanes * (ring.rows + kRowsOfAStep);  // of every column
   const bool is_tall = ring.rows > kFewRows || ring.lanes < kLanes;
-  return are_at_least(call.batch, kManyPairs, device) && (call.keeps ? is_tall && 2 * rows <= call.n : rows <= call.n);
+  return are_at_least(call.batch, fewest, device) && (call.keeps ? is_tall && 2 * rows <= call.n : rows <= call.n);
 }
 
 bool are_many_vectors(const Call& call, const Device& device) {
@@ -212,7 +216,7 @@ bool are_many_vectors(const Call& call, const Device& device) {
 }
 
 Kernel fastest_kernel(const Call& call, const Device& device) {
-  if (are_many_vectors(call, device)) return Kernel::kStencil;
+  if (are_many_vectors(call, device) || ring_of_vectors_pays(call, device)) return Kernel::kStencil;
   int turns = 0;
   for (const int64_t turn : turns_of(call, device).at) turns += are_at_least(call.batch, turn, device);
   return turns % 2 == 1 ? Kernel::kStencil : Kernel::kTiled;
