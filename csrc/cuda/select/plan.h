@@ -23,7 +23,7 @@ enum class Specialization : int {
   kBidirectional,    // likewise, from both ends of the table
   kFewDims,          // forward warp-specialised, vector by vector; what is saved, and backward, as multivariate
   kMultivariate,
-  kBanded,      // linear domain, bands; pairs that it gives up by extended range
+  kBanded,      // bands: linear domain, or integer log2 of few dimensions; pairs that they give up by extended range
   kVectorLog2,  // integer log2 of few dimensions or ready-made costs; pairs that it gives up by extended range
   kReadyMade,   // as kFewDims, of ready-made costs
 };
