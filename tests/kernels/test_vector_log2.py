@@ -11,7 +11,7 @@ from torchsoftdtw._kernels import ops
 from torchsoftdtw._kernels.number_formats import of_saved
 
 pytestmark = OF_GPU
-KERNEL = KernelCase(GPU, "stencil")
+KERNEL = KernelCase(GPU, "stencil/vector_log2")
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
 TAKEN, GIVEN_UP = "integer_log2", "extended_range"
 # Of a pair so many lanes of a warp, or more, in batches of so many pairs.
