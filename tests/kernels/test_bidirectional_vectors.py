@@ -81,7 +81,7 @@ def test_costs_far_beyond_what_the_plain_sweep_holds(dim, cost):
 @pytest.mark.parametrize("at", [0, 200, 399])
 @pytest.mark.parametrize("dim", [2, 7])
 def test_outliers_are_seen_from_both_ends_alike(dim, at):
-    """Costs of so many gammas that rounding one to float32 moves the value by more than the rest of the path costs."""
+    """Costs of so many gammas that they are computed in float64, from the series as the side sees them."""
     x, y = 0.01 * normal(1, 400, dim, seed=3), 0.01 * normal(1, 420, dim, seed=4)
     x[:, at] += 300.0
     check(x, y, 0.003, 0.09)

@@ -196,10 +196,10 @@ bool ring_of_vectors_pays(const Call& call, const Device& device) {
   constexpr int kRowsOfAStep = 3;  // that a step of a lane costs beside its rows
   if (call.dim == 1 || !has_ring(call)) return false;
   const Ring ring = ring_of(call);
-  const int64_t enough = find(call.keeps ? kOfVectorRingGradients : kOfVectorRings, call.n).at[0];
+  const int64_t fewest = find(call.keeps ? kOfVectorRingGradients : kOfVectorRings, call.n).at[0];
   const int64_t rows = ring.lanes * (ring.rows + kRowsOfAStep);  // of every column
   const bool is_tall = ring.rows > kFewRows || ring.lanes < kLanes;
-  return are_at_least(call.batch, enough, device) && (call.keeps ? is_tall && 2 * rows <= call.n : rows <= call.n);
+  return are_at_least(call.batch, fewest, device) && (call.keeps ? is_tall && 2 * rows <= call.n : rows <= call.n);
 }
 
 bool are_many_vectors(const Call& call, const Device& device) {
@@ -210,9 +210,8 @@ bool are_many_vectors(const Call& call, const Device& device) {
   if (!are_vectors(call)) return false;
   const ByDims& of_band = call.keeps ? kOfVectorBandGradients : kOfVectorBands;
   const ByDims& of_plain = call.keeps ? kOfVectorGradients : kOfVectorValues;
-  const int64_t of_count = find(call.has_band ? of_band : of_plain, call.dim, call.n).at[0];
-  const bool has_penalty_alone = call.has_penalty && !call.has_band;
-  const int64_t fewest = has_penalty_alone ? std::min(of_count, kOfVectorPenalties) : of_count;
+  int64_t fewest = find(call.has_band ? of_band : of_plain, call.dim, call.n).at[0];
+  if (call.has_penalty && !call.has_band) fewest = std::min(fewest, kOfVectorPenalties);
   return are_at_least(call.batch, fewest, device);
 }
 

@@ -1,6 +1,6 @@
 // A table swept from both its ends at once, for few pairs of float32 series of one dimension, and values of two to eight: their time is
-// the length of the chain of chunks that wait for each other. From the table's first cell on, strips sweep forward as ever. From its last cell on others do
-// the same with both series reversed: theirs are the same strips, bottom up, and lane l of one holds the rows of lane 31 - l of
+// the length of the chain of chunks that wait for each other. From the table's first cell on, strips sweep forward as ever. From its last
+// cell on others do the same with both series reversed: theirs are the same strips, bottom up, and lane l of one holds the rows of lane 31 - l of
 // the other. They meet at a cut through the middle of the table, which runs one column to the left from lane to lane:
 //
 //     front   a a a a a a|b b b b     a: costs of paths from the first cell on, the cell's own included
