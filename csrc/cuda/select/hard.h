@@ -116,6 +116,12 @@ inline bool has_strip_maps(int64_t batch, int64_t strips, int64_t columns) {
   return strips >= kFewestStrips && batch * columns <= kMostColumns;
 }
 
+// The same of rings: whether segments of a path along a band are walked at once. `columns`: of the band.
+inline bool has_ring_maps(int64_t batch, int64_t segments, int64_t columns) {
+  constexpr int64_t kFewestSegments = 3, kMostColumns = int64_t{1} << 15;  // of all pairs
+  return segments >= kFewestSegments && batch * columns <= kMostColumns;
+}
+
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
 inline bool has_block_of_pair(const Call& call, const Device& device) {
   constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384;

@@ -39,10 +39,9 @@ cudaError_t elastic_ring_forward(
       const auto kernel = hard_ring_kernel<Series, false, false, ElasticRingTable, NoPaths>;
       return launch_ring_kernel(kernel, table, layout, 1, value, NoPaths(), stream);
     }
-    RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
+    RingPaths paths = ring_paths(problem.batch, problem.n + shift, layout, scratch, spans);
     paths.rows = problem.n + 1, paths.columns = problem.m + 1, paths.before = 1 - shift;
-    const auto kernel = hard_ring_kernel<Series, false, false, ElasticRingTable, RingPaths>;
-    return launch_ring_kernel(kernel, table, layout, 1, value, paths, stream);
+    return launch_ring_with_paths<Series, false>(table, layout, value, paths, stream);
   };
   return ring.of_side.rows == 4 ? with_elastic_ring<4>(problem.measure, with) : with_elastic_ring<8>(problem.measure, with);
 }

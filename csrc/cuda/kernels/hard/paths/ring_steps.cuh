@@ -53,8 +53,8 @@ __host__ inline int words_of_steps(const RingLayout& layout) {
   return (layout.chunks * layout.groups_of_chunk() + groups_of_word - 1) / groups_of_word;
 }
 
-// The walk back along a pair's path, by all lanes of its ring alike. Where it is in a word is one bit, the older the higher, so that what
-// leads from row to row is a few logical operations. A block's rows are read at once, and the block above on the way.
+// The walk back along a path of a pair. Where it is in a word is one bit, the older the higher, so that what leads from row to row is
+// a few logical operations. A block's rows are read at once, and the block above on the way. Lanes that walk alike read alike.
 //
 // Whatever the sweep noted, the walk ends, and reads nothing but the pair's steps.
 template <int kRows>
@@ -73,12 +73,12 @@ class RingWalk {
   };
   const Band& band;
   const RowSteps* const table;
-  int word;
+  int block, word;
   unsigned at;  // the step; from bit kSteps on, one of the word before
   Block own, above;
 
-  __device__ __forceinline__ Block load(int block) const {
-    const int lane = block & (band.lanes - 1);  // of block -1 too
+  __device__ __forceinline__ Block load(int of) const {
+    const int lane = of & (band.lanes - 1);  // of block -1 too
     const uint4* const from = reinterpret_cast<const uint4*>(table + (word * band.lanes + lane) * kRows);
     Block loaded;
 #pragma unroll
@@ -86,25 +86,34 @@ class RingWalk {
     return loaded;
   }
   __device__ __forceinline__ static int place(unsigned bit) { return 31 - __clz(static_cast<int>(bit)); }
+  // The column of the block's lane in step 0 of the pair's first word.
+  __device__ __forceinline__ int first_column() const {
+    return band.first_group * Steps::kGroup + band.extent.low - 1 - block;
+  }
+  __device__ __forceinline__ int column(unsigned bit) const {
+    return first_column() + kSteps - 1 + word * kSteps - place(bit);
+  }
 
  public:
-  __device__ __forceinline__ RingWalk(const Band& band_, const RowSteps* table_) : band(band_), table(table_) {
-    const int time = (band.groups - 1) * Steps::kGroup + band.last_step;
+  // From a column of the last row of a block.
+  __device__ __forceinline__ RingWalk(const Band& band_, const RowSteps* table_, int from_block, int from_column)
+      : band(band_), table(table_), block(from_block) {
+    const int time = from_column - first_column();
     word = time / kSteps;
     at = 1u << (kSteps - 1 - time % kSteps);
   }
-  // Calls visit(row, first, last) for every row from the last to the first, with the columns that the path meets there.
+  // Calls visit(row, first, last) for every row up to the first one of `last_block`, with the columns that the path meets there.
+  // Returns the column by which it comes from the row above.
   template <class Visit>
-  __device__ __forceinline__ void walk(Visit&& visit) {
-    own = load(band.last_block());
-    for (int block = band.last_block(); block >= 0; --block) {
+  __device__ __forceinline__ int walk(int last_block, Visit&& visit) {
+    own = load(block);
+    while (block >= last_block) {
       above = load(block - 1);
-      const int newest = band.first_group * Steps::kGroup + band.extent.low - 1 - block + kSteps - 1;  // column, of word 0
 #pragma unroll
       for (int k = kRows - 1; k >= 0; --k) {
         const int row = block * kRows + k;
         if (row >= band.extent.n) continue;
-        const int last = newest + word * kSteps - place(at);
+        const int last = column(at);
         unsigned stops = own.stops(k) & -at;
         while (stops == 0 && word > 0) {
           at = at >> kSteps != 0 ? at >> kSteps : 1;
@@ -114,12 +123,14 @@ class RingWalk {
           stops = own.stops(k) & -at;
         }
         const unsigned stop = stops != 0 ? stops & -stops : 1u << (kSteps - 1);
-        visit(row, max(newest + word * kSteps - place(stop), 0), last);
+        visit(row, max(column(stop), 0), last);
         at = (own.beside(k) & stop) != 0 ? stop : stop << 1;
       }
       at <<= 1;  // the lane above is a step ahead
       own = above;
+      --block;
     }
+    return column(at);
   }
 };
 

@@ -1,48 +1,16 @@
 // The kernel of rings in hard DTW (hard_ring.cuh), whatever the series: values, and paths as spans.
 //
-// A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out. Where
-// paths are wanted, the lanes of a ring walk back over its steps (paths/ring_steps.cuh) once they have swept, all by the same way.
+// A block has a warp's pairs: one warp for them, or with two sides two. Pairs whose band is wider than the ring are left out.
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
 #include "hard_ring.cuh"
+#include "ring_paths.cuh"
 
 namespace softdtw {
 namespace {
 
 extern __shared__ int4 hard_ring_memory[];
-
-// What a call wants beside values.
-struct NoPaths {
-  template <int kRows>
-  using Steps = NoSteps;
-
-  __device__ RowSteps* of(int64_t) const { return nullptr; }
-};
-struct RingPaths {
-  template <int kRows>
-  using Steps = RingSteps<kRows>;
-  RowSteps* table;
-  int64_t rows_of_pair;  // of the table
-  Span* spans;
-  int64_t rows, columns;  // of the spans of a pair, border included where there is one
-  int before = 0;         // rows of the border, and columns, that are none of the ring's table
-
-  __device__ RowSteps* of(int64_t pair) const { return table + pair * rows_of_pair; }
-  // The spans of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
-  template <int kRows>
-  __device__ __forceinline__ void write(const RingBand<kRows>& band, int64_t pair, bool has_path) const {
-    Span* const own = spans + pair * rows;
-    const int end = static_cast<int>(columns);
-    for (int64_t row = (has_path ? band.extent.n + before : 0) + band.lane; row < rows; row += band.lanes)
-      own[row] = {end, end - 1};
-    if (!has_path) return;
-    if (before > 0 && band.lane == 0) own[0] = {0, 0};
-    RingWalk<kRows>(band, of(pair)).walk([&](int row, int first, int last) {
-      if ((row & (band.lanes - 1)) == band.lane) own[row + before] = {first + before, last + before};
-    });
-  }
-};
 
 template <class Series, bool kPenalty, bool kTwoSides, class P, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
@@ -76,7 +44,8 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     if constexpr (std::is_same_v<Paths, RingPaths>) {
       const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
       __syncwarp();  // what lanes have written of steps, others read
-      if (exists && (side.band.fits || !side.is_whole_valid())) paths.write(side.band, own, has_path);
+      if (!paths.maps.exist() && exists && (side.band.fits || !side.is_whole_valid()))
+        paths.write(side.band, own, has_path);
     }
   }
 }
@@ -90,11 +59,13 @@ cudaError_t launch_ring_kernel(
       kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, sides), layout.bytes(), stream, problem, layout, value,
       paths);
 }
-// Memory for the steps of all pairs.
-inline RingPaths ring_paths(int64_t batch, const HardRingLayout& layout, Scratch& scratch, Span* spans) {
-  const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
-  const auto parts = scratch.parts(batch * rows_of_pair * int64_t{sizeof(RowSteps)});
-  return {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, spans, 0, 0};
+// Values and paths.
+template <class Series, bool kPenalty, class P>
+cudaError_t launch_ring_with_paths(
+    const P& problem, const HardRingLayout& layout, float* value, const RingPaths& paths, cudaStream_t stream) {
+  const auto kernel = hard_ring_kernel<Series, kPenalty, false, P, RingPaths>;
+  const cudaError_t error = launch_ring_kernel(kernel, problem, layout, 1, value, paths, stream);
+  return error != cudaSuccess ? error : launch_ring_paths<Series::kRows>(problem, layout, value, paths, stream);
 }
 
 // SeriesOf: Series<rows of a lane>, a type of ring_series.cuh, and has_rows(), which of them there are.
@@ -119,9 +90,9 @@ cudaError_t launch_ring(
         return cudaErrorInvalidValue;
       } else {
         if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
-        RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
+        RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
         paths.rows = problem.n, paths.columns = problem.m;
-        return run(hard_ring_kernel<Series, kPenalty, false, P, RingPaths>, paths);
+        return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
       }
     }
   };
