@@ -48,24 +48,26 @@ SOFTDTW_HD Span rows_of_column(const Span* spans, int rows, int column) {
 // rows_of_column().
 template <bool kForX, int kDims = 4, typename T, class RowsOf>
 SOFTDTW_HD void path_gradient(
-    const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index, RowsOf&& rows_of) {
+    const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index, RowsOf&& rows_of,
+    ShareOfDims share = {}) {
   const Extent extent = problem.extent(pair);
   const bool inside = index < (kForX ? extent.n : extent.m);
   if (!extent.valid() || !inside || !std::isfinite(gradient.value[pair])) {
     const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
     const T fill = extent.valid() && !inside ? T(0) : gradient.without_value(pair);
-    for (int64_t d = 0; d < problem.dim; ++d) out.at(index, d) = fill;
+    for (int64_t d = share.number; d < problem.dim; d += share.count) out.at(index, d) = fill;
     return;
   }
   const Span* const spans = gradient.spans + pair * problem.n;
   const Span others = kForX ? spans[index] : rows_of(spans, extent.n, index);
   const auto on_path = [](int, int) { return T(1); };
-  row_gradient<kForX, PlainMath<T>, kDims>(problem, gradient, pair, index, others.first, others.last, on_path);
+  row_gradient<kForX, PlainMath<T>, kDims>(problem, gradient, pair, index, others.first, others.last, on_path, share);
 }
 template <bool kForX, typename T>
-SOFTDTW_HD void path_gradient(const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index) {
+SOFTDTW_HD void path_gradient(
+    const Problem<T>& problem, const HardGradient<T>& gradient, int64_t pair, int index, ShareOfDims share = {}) {
   const auto search = [](const Span* spans, int rows, int column) { return rows_of_column(spans, rows, column); };
-  path_gradient<kForX>(problem, gradient, pair, index, search);
+  path_gradient<kForX>(problem, gradient, pair, index, search, share);
 }
 
 // The same for one row of ready-made costs.

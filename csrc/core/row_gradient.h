@@ -5,15 +5,21 @@
 
 namespace softdtw {
 
+// Of `count` threads that share a row's dimensions, the `number`th.
+struct ShareOfDims {
+  int number = 0, count = 1;
+};
+
 // (5) for one row of x (kForX) or of y, cell by cell: E is e_of(row, column) beside others [from, to] of the other side. kDims: so
 // many dimensions at once; 1: there is one.
 template <bool kForX, class Math, int kDims = 4, typename T, class E>
 SOFTDTW_HD void row_gradient(
-    const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair, int own, int from, int to, E&& e_of) {
+    const Problem<T>& problem, const Gradient<T>& gradient, int64_t pair, int own, int from, int to, E&& e_of,
+    ShareOfDims share = {}) {
   const View<const T> x = problem.x.pair(pair), y = problem.y.pair(pair);
   const View<T> out = (kForX ? gradient.x : gradient.y).pair(pair);
   const int64_t dims = kDims == 1 ? 1 : problem.dim;
-  for (int64_t d0 = 0; d0 < dims; d0 += kDims) {
+  for (int64_t d0 = share.number * kDims; d0 < dims; d0 += share.count * kDims) {
     T sums[kDims] = {};
     for (int other = from; other <= to; ++other) {
       const int row = kForX ? own : other, column = kForX ? other : own;

@@ -12,7 +12,7 @@ ON_GPU = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=Tr
 pytestmark = ON_GPU
 
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
-DIMS = [1, 3, 8]  # numbers; vectors of up to four numbers, and of up to eight
+DIMS = [1, 3, 8, 21]  # numbers; vectors of up to four numbers, of up to eight, and of more, whose costs other warps compute
 MANY = 5000 if GPU == "cuda" else 1  # on a GPU so many pairs that each has one ring, of more rows
 
 

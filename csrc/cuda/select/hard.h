@@ -12,7 +12,7 @@ enum class HardSpecialization : int {
   kEightDims,     //
   kDense,         // any cost
   kMultivariate,  // costs by warps of their own
-  kRing,          // up to eight dimensions with a band: a ring of lanes (kernels/hard/rings)
+  kRing,          // with a band, up to eight dimensions or few pairs: a ring of lanes (kernels/hard/rings)
 };
 
 // A ring of lanes for the band of a pair, or two, one for the upper half of its rows and one for the lower half. Two find no path: a
@@ -20,6 +20,7 @@ enum class HardSpecialization : int {
 struct HardRing {
   Ring of_side;
   int sides = 1;
+  bool has_cost_warps = false;  // beside the one that sweeps (kernels/hard/rings/costs)
 
   // Columns that a side's rows meet at most.
   int64_t columns_of_side(const Call& call) const {
@@ -76,6 +77,28 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   if (suits(widest) && sides(widest) == 2) return {widest, 2};
   return {};
 }
+
+// Rings whose costs other warps compute, a block each: what is in shared memory.
+constexpr int kCostWarps = 4, kCostRingGroups = 8;        // groups of steps whose costs may be ahead of the sweep
+constexpr int kCostRingBlocks = kLanes + 2 * kCostWarps;  // of rows: those of the lanes, and what two rounds bring
+constexpr int cost_ring_columns(int rows) { return rows == 4 ? 64 : 128; }  // at least kLanes + 2 kCostWarps rows
+constexpr int64_t cost_ring_dims(int64_t dim) { return (dim + 1) / 2 * 2; }
+constexpr int64_t cost_ring_bytes(int rows, int64_t dim) {
+  constexpr int64_t kBarriers = 256;
+  const int64_t costs = int64_t{4} * kCostRingGroups * (rows + 1) * rows * kLanes;
+  return costs + kBarriers + 4 * cost_ring_dims(dim) * (rows * (kCostRingBlocks + 1) + cost_ring_columns(rows) + 1);
+}
+// Of few pairs, since a block has a multiprocessor for itself.
+inline HardRing cost_ring_of(const Call& call, const Device& device) {
+  constexpr int64_t kShortest = 64;  // of two sides
+  if (!call.is_multivariate() || call.is_ragged || call.bandwidth < 0 || !device.has_pipelines()) return {};
+  if (call.batch > device.processors) return {};
+  const int64_t width = 2 * int64_t{call.bandwidth} + 1 + std::max(call.n, call.m) - std::min(call.n, call.m);
+  const int sides = !call.keeps && call.n >= kShortest && 2 * call.batch <= device.processors ? 2 : 1;
+  for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}})
+    if (width <= ring.width() && cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes) return {ring, sides, true};
+  return {};
+}
 // Unless the band has most of the table, of which strips take no more.
 inline bool pays(const HardRing& ring, const Call& call) {
   const int rows = ring.of_side.rows, lanes = ring.of_side.lanes;
@@ -85,8 +108,10 @@ inline bool pays(const HardRing& ring, const Call& call) {
 // call.keeps: a path is wanted.
 inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_ring = true) {
   const bool is_of_few_dims = call.is_multivariate() && call.dim <= kFewDims;
-  if (may_have_ring && !call.is_float64 && call.has_band && (is_of_numbers(call) || is_of_few_dims)) {
-    const HardRing ring = hard_ring_of(call, device);
+  if (may_have_ring && !call.is_float64 && call.has_band) {
+    HardRing ring = cost_ring_of(call, device);
+    const bool has_lanes = is_of_numbers(call) || is_of_few_dims;
+    if (has_lanes && !pays(ring, call)) ring = hard_ring_of(call, device);
     if (pays(ring, call)) return {HardSpecialization::kRing, ring.of_side.rows, ring};
   }
   if (call.is_float64) return {HardSpecialization::kDense, 2, {}};
@@ -125,7 +150,8 @@ inline bool has_ring_maps(int64_t batch, int64_t segments, int64_t columns) {
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
 inline bool has_block_of_pair(const Call& call, const Device& device) {
   constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384;
-  return call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns && call.n <= kMostRows;
+  return call.dim <= kFewDims && call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns &&
+         call.n <= kMostRows;
 }
 
 // Elastic measures of one dimension in float32: rows of a lane. With a path, whose steps have to fit, up to kElasticTallRows. Taller

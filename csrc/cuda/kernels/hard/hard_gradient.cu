@@ -1,9 +1,10 @@
-// Gradients along the paths of hard DTW: a thread for every row of x and of y.
+// Gradients along the paths of hard DTW: a thread for every row of x and of y, or up to a warp's, four dimensions each.
 //
 // Where pairs fill the machine, a block has a pair: the rows of x, a span each, say which rows each column meets, in shared memory.
 // Elsewhere a column's thread looks for its rows.
 #include <algorithm>
 
+#include "cuda/hardware/assembly.cuh"
 #include "cuda/hardware/launch.cuh"
 #include "cuda/select/hard.h"
 #include "hard.h"
@@ -12,6 +13,14 @@ namespace softdtw {
 namespace {
 
 constexpr int kThreads = 128, kBlocksAtOnce = 10;  // of a multiprocessor
+constexpr int kDimsAtOnce = 4;
+
+// Threads that share a row's dimensions.
+inline int threads_of_row(int64_t dim) {
+  int threads = 1;
+  while (threads < kWarp && threads * kDimsAtOnce < dim) threads *= 2;
+  return threads;
+}
 
 // The rows of all columns of a pair, by a block.
 __device__ __forceinline__ void find_rows_of_columns(const Span* spans, const Extent& extent, Span* rows_of_columns) {
@@ -52,11 +61,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
 
 // Blocks of kThreads per pair.
 template <bool kForX, typename T>
-__global__ void __launch_bounds__(kThreads)
-    hard_series_gradient(const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient) {
-  const int64_t length = kForX ? problem.n : problem.m, blocks = (length + kThreads - 1) / kThreads;
-  const int64_t index = blockIdx.x % blocks * kThreads + threadIdx.x;
-  if (index < length) path_gradient<kForX>(problem, gradient, blockIdx.x / blocks, static_cast<int>(index));
+__global__ void __launch_bounds__(kThreads) hard_series_gradient(
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient, int threads_of_row) {
+  const int64_t length = kForX ? problem.n : problem.m, blocks = ceil_div(length * threads_of_row, kThreads);
+  const int64_t thread = blockIdx.x % blocks * kThreads + threadIdx.x, index = thread / threads_of_row;
+  const ShareOfDims share{static_cast<int>(thread % threads_of_row), threads_of_row};
+  if (index < length) path_gradient<kForX>(problem, gradient, blockIdx.x / blocks, static_cast<int>(index), share);
 }
 
 template <typename T>
@@ -71,10 +81,11 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& gradient, cudaStream_t stream) {
-  const auto blocks = [&](int64_t length) { return problem.batch * ((length + kThreads - 1) / kThreads); };
+  const int threads = threads_of_row(problem.dim);
+  const auto blocks = [&](int64_t length) { return problem.batch * ceil_div(length * threads, kThreads); };
   cudaError_t error = cudaSuccess;
-  const auto run = [&](auto kernel, int64_t blocks, int64_t bytes = 0) {
-    if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kThreads, bytes, stream, problem, gradient);
+  const auto run = [&](auto kernel, int64_t blocks, int64_t bytes, const auto&... of_rows) {
+    if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kThreads, bytes, stream, problem, gradient, of_rows...);
   };
   const bool is_of_series = gradient.x.data != nullptr || gradient.y.data != nullptr;
   if (is_of_series && has_block_of_pair(call_of(problem, true), current_device())) {
@@ -82,12 +93,12 @@ cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& grad
     if (problem.dim == 1)
       run(hard_pair_gradient<1, T>, problem.batch, bytes);
     else
-      run(hard_pair_gradient<4, T>, problem.batch, bytes);
+      run(hard_pair_gradient<kDimsAtOnce, T>, problem.batch, bytes);
   } else {
-    if (gradient.x.data != nullptr) run(hard_series_gradient<true, T>, blocks(problem.n));
-    if (gradient.y.data != nullptr) run(hard_series_gradient<false, T>, blocks(problem.m));
+    if (gradient.x.data != nullptr) run(hard_series_gradient<true, T>, blocks(problem.n), 0, threads);
+    if (gradient.y.data != nullptr) run(hard_series_gradient<false, T>, blocks(problem.m), 0, threads);
   }
-  if (gradient.cost.data != nullptr) run(hard_cost_gradient<T>, std::min(problem.batch * problem.n, int64_t{1} << 20));
+  if (gradient.cost.data != nullptr) run(hard_cost_gradient<T>, std::min(problem.batch * problem.n, int64_t{1} << 20), 0);
   return error;
 }
 

@@ -12,6 +12,21 @@ namespace {
 
 extern __shared__ int4 hard_ring_memory[];
 
+// What a ring of one side leaves after its sweep, which returned `last`.
+template <class Side, class Paths>
+__device__ __forceinline__ void leave_value(
+    const Side& side, int64_t pair, bool exists, double last, float* value, const Paths& paths) {
+  const bool holds_value = side.holds_last_cell();
+  if (holds_value) value[pair] = static_cast<float>(last);
+  if (exists && side.band.lane == 0 && !side.is_whole_valid()) value[pair] = NAN;
+  if constexpr (std::is_same_v<Paths, RingPaths>) {
+    const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
+    __syncwarp();  // what lanes have written of steps, others read
+    const bool is_own = exists && (side.band.fits || !side.is_whole_valid());
+    if (is_own && !paths.maps.exist()) paths.write(side.band, pair, has_path);
+  }
+}
+
 template <class Series, bool kPenalty, bool kTwoSides, class P, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     const __grid_constant__ P problem, const __grid_constant__ HardRingLayout layout, float* value, Paths paths) {
@@ -20,8 +35,6 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
   HardRingSide<Series, kPenalty, kTwoSides, P, typename Paths::template Steps<Series::kRows>> side(
       problem, layout, min(own, problem.batch - 1), exists, is_lower);
-  const bool is_first = exists && !is_lower && side.band.lane == 0;
-  if (is_first && !side.is_whole_valid()) value[own] = NAN;
   double* const meets = reinterpret_cast<double*>(hard_ring_memory) + number * layout.columns_that_meet();
   double* const own_meets = meets + is_lower * pairs * layout.columns_that_meet();
   float* const series =
@@ -35,18 +48,12 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
   }
   if constexpr (kTwoSides) {
     __syncthreads();
+    if (exists && !is_lower && side.band.lane == 0 && !side.is_whole_valid()) value[own] = NAN;
     if (is_lower || !any_fits) return;
     last = side.meeting(meets, meets + pairs * layout.columns_that_meet());
-    if (is_first && side.band.fits) value[own] = static_cast<float>(last);
+    if (exists && side.band.lane == 0 && side.band.fits) value[own] = static_cast<float>(last);
   } else {
-    const bool holds_value = side.holds_last_cell();
-    if (holds_value) value[own] = static_cast<float>(last);
-    if constexpr (std::is_same_v<Paths, RingPaths>) {
-      const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
-      __syncwarp();  // what lanes have written of steps, others read
-      if (!paths.maps.exist() && exists && (side.band.fits || !side.is_whole_valid()))
-        paths.write(side.band, own, has_path);
-    }
+    leave_value(side, own, exists, last, value, paths);
   }
 }
 
