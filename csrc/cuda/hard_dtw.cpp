@@ -10,11 +10,13 @@ namespace softdtw {
 namespace {
 
 struct HardCudaBackend {
-  // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions as it
-  // is.
+  // Dimension-major, as the strips read it; where other warps compute the costs, vector by vector; and for few dimensions of
+  // squared Euclidean costs as it is.
   static Tensor arrange(const Tensor& series, Cost cost) {
-    if (cost == Cost::kSqEuclidean && series.scalar_type() == ScalarType::Float && series.size(2) > 1)
-      return series.size(2) < kHardMultivariateDims || series.stride(2) == 1 ? series : torch::stable::contiguous(series);
+    const bool is_float = series.scalar_type() == ScalarType::Float;
+    if (is_float && series.size(2) >= kHardMultivariateDims)
+      return series.stride(2) == 1 ? series : torch::stable::contiguous(series);
+    if (is_float && series.size(2) > 1 && cost == Cost::kSqEuclidean) return series;
     return dimension_major(series);
   }
 

@@ -54,8 +54,18 @@ def cost_of(path, costs, penalty=0.0):
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_value_gradients_and_path_agree_with_the_oracle(device, dtype, cost, setting):
-    x, y = series(device, dtype=dtype)
-    options = SETTINGS[setting]
+    assert_as_the_oracle(*series(device, dtype=dtype), cost, SETTINGS[setting])
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("dim", [9, 12, 40])
+def test_many_dimensions_agree_with_the_oracle(device, dim, cost, setting):
+    assert_as_the_oracle(*series(device, dim=dim, dtype=torch.float32), cost, SETTINGS[setting])
+
+
+def assert_as_the_oracle(x, y, cost, options):
+    dtype = x.dtype
     expected = oracle.hard_dtw(numpy64(x), numpy64(y), cost, **options)
     x.requires_grad_(), y.requires_grad_()
     value, paths = dtw_path(x, y, cost=cost, **options)

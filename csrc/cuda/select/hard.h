@@ -39,7 +39,7 @@ struct HardPlan {
 constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
-constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp, and each pair has two
+constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp
 // Rings of several dimensions: rows of a lane, and lanes of a pair.
 constexpr bool are_rows_of_vectors(int rows, int64_t dim) {
   return rows == 4 || rows == 8 || (rows == kRowsOfFewPairs && dim <= 4);
@@ -74,19 +74,22 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   for (const Ring& ring : kRings)
     if (suits(ring)) return {ring, sides(ring)};
   const Ring widest = {kRowsOfFewPairs, kLanes};
-  if (suits(widest) && sides(widest) == 2) return {widest, 2};
+  const bool are_few = 2 * warps(widest) <= int64_t{kSchedulers} * device.processors;
+  if (suits(widest) && are_few && call.n >= kShortest) return {widest, sides(widest)};
   return {};
 }
 
-// Rings whose costs other warps compute, a block each: what is in shared memory.
-constexpr int kCostWarps = 4, kCostRingGroups = 8;        // groups of steps whose costs may be ahead of the sweep
-constexpr int kCostRingBlocks = kLanes + 2 * kCostWarps;  // of rows: those of the lanes, and what two rounds bring
-constexpr int cost_ring_columns(int rows) { return rows == 4 ? 64 : 128; }  // at least kLanes + 2 kCostWarps rows
-constexpr int64_t cost_ring_dims(int64_t dim) { return (dim + 1) / 2 * 2; }
+// Rings whose costs other warps compute, a block each: what is in shared memory. Taller blocks have more cells that do not wait for each
+// other, and take more memory.
+constexpr int cost_warps(int rows) { return rows == 4 ? 8 : 4; }
+constexpr int cost_ring_groups(int rows) { return 2 * cost_warps(rows); }           // of steps, ahead of the sweep
+constexpr int cost_ring_blocks(int rows) { return kLanes + 2 * cost_warps(rows); }  // those of the lanes, and of two rounds
+constexpr int kCostRingColumns = 128;                                               // the same of columns, at least
+constexpr int64_t cost_ring_dims(int64_t dim) { return (dim + 3) / 4 * 4; }
 constexpr int64_t cost_ring_bytes(int rows, int64_t dim) {
   constexpr int64_t kBarriers = 256;
-  const int64_t costs = int64_t{4} * kCostRingGroups * (rows + 1) * rows * kLanes;
-  return costs + kBarriers + 4 * cost_ring_dims(dim) * (rows * (kCostRingBlocks + 1) + cost_ring_columns(rows) + 1);
+  const int64_t costs = int64_t{4} * cost_ring_groups(rows) * (rows + 1) * rows * kLanes;
+  return costs + kBarriers + 4 * cost_ring_dims(dim) * (rows * (cost_ring_blocks(rows) + 1) + kCostRingColumns + 1);
 }
 // Of few pairs, since a block has a multiprocessor for itself.
 inline HardRing cost_ring_of(const Call& call, const Device& device) {
@@ -115,8 +118,7 @@ inline HardPlan hard_plan(const Call& call, const Device& device, bool may_have_
     if (pays(ring, call)) return {HardSpecialization::kRing, ring.of_side.rows, ring};
   }
   if (call.is_float64) return {HardSpecialization::kDense, 2, {}};
-  if (call.is_multivariate() && call.cost == Cost::kSqEuclidean && call.dim >= kHardMultivariateDims &&
-      device.has_pipelines())
+  if (call.is_multivariate() && call.dim >= kHardMultivariateDims && device.has_pipelines())
     return {HardSpecialization::kMultivariate, 2, {}};
   // Taller strips have fewer lanes beyond the table's ends in their chunks and fewer hand-overs, but there have to be enough of
   // them.
@@ -143,14 +145,15 @@ inline bool has_strip_maps(int64_t batch, int64_t strips, int64_t columns) {
 
 // The same of rings: whether segments of a path along a band are walked at once. `columns`: of the band.
 inline bool has_ring_maps(int64_t batch, int64_t segments, int64_t columns) {
-  constexpr int64_t kFewestSegments = 3, kMostColumns = int64_t{1} << 15;  // of all pairs
+  constexpr int64_t kFewestSegments = 3, kMostColumns = int64_t{3} << 14;  // of all pairs
   return segments >= kFewestSegments && batch * columns <= kMostColumns;
 }
 
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
+// Of many dimensions several threads share a row, which a block leaves to one.
 inline bool has_block_of_pair(const Call& call, const Device& device) {
-  constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384;
-  return call.dim <= kFewDims && call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns &&
+  constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384, kMostDims = 16;
+  return call.dim <= kMostDims && call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns &&
          call.n <= kMostRows;
 }
 
@@ -185,7 +188,7 @@ inline HardRing elastic_ring_of(Call call, int border, const Device& device) {
   call.dim = 4;
   call.keeps = true;  // of one side
   const HardRing ring = hard_ring_of(call, device);
-  return pays(ring, call) ? ring : HardRing{};
+  return ring.of_side.rows != kRowsOfFewPairs && pays(ring, call) ? ring : HardRing{};
 }
 
 // Soft elastic measures by strips: warps of a block, and blocks that share a pair. One where pairs fill the machine, whose strips the

@@ -59,14 +59,21 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
       path_gradient<false, kDims>(problem, gradient, pair, j, rows_of);
 }
 
-// Blocks of kThreads per pair.
-template <bool kForX, typename T>
+// Blocks of kThreads per pair: first those of x, `x_blocks` of all pairs, then those of y.
+template <typename T>
 __global__ void __launch_bounds__(kThreads) hard_series_gradient(
-    const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient, int threads_of_row) {
-  const int64_t length = kForX ? problem.n : problem.m, blocks = ceil_div(length * threads_of_row, kThreads);
-  const int64_t thread = blockIdx.x % blocks * kThreads + threadIdx.x, index = thread / threads_of_row;
-  const ShareOfDims share{static_cast<int>(thread % threads_of_row), threads_of_row};
-  if (index < length) path_gradient<kForX>(problem, gradient, blockIdx.x / blocks, static_cast<int>(index), share);
+    const __grid_constant__ Problem<T> problem, const __grid_constant__ HardGradient<T> gradient, int threads_of_row,
+    int64_t x_blocks) {
+  const ShareOfDims share{static_cast<int>(threadIdx.x) % threads_of_row, threads_of_row};
+  const auto of = [&](auto for_x, int64_t block, int64_t length) {
+    const int64_t blocks = ceil_div(length * threads_of_row, kThreads);
+    const int64_t index = (block % blocks * kThreads + threadIdx.x) / threads_of_row;
+    if (index < length) path_gradient<for_x()>(problem, gradient, block / blocks, static_cast<int>(index), share);
+  };
+  if (blockIdx.x < x_blocks)
+    of(std::true_type(), blockIdx.x, problem.n);
+  else
+    of(std::false_type(), blockIdx.x - x_blocks, problem.m);
 }
 
 template <typename T>
@@ -82,7 +89,6 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& gradient, cudaStream_t stream) {
   const int threads = threads_of_row(problem.dim);
-  const auto blocks = [&](int64_t length) { return problem.batch * ceil_div(length * threads, kThreads); };
   cudaError_t error = cudaSuccess;
   const auto run = [&](auto kernel, int64_t blocks, int64_t bytes, const auto&... of_rows) {
     if (error == cudaSuccess) error = launch_kernel(kernel, blocks, kThreads, bytes, stream, problem, gradient, of_rows...);
@@ -95,8 +101,11 @@ cudaError_t hard_backward(const Problem<T>& problem, const HardGradient<T>& grad
     else
       run(hard_pair_gradient<kDimsAtOnce, T>, problem.batch, bytes);
   } else {
-    if (gradient.x.data != nullptr) run(hard_series_gradient<true, T>, blocks(problem.n), 0, threads);
-    if (gradient.y.data != nullptr) run(hard_series_gradient<false, T>, blocks(problem.m), 0, threads);
+    const auto blocks = [&](const auto& view, int64_t length) {
+      return view.data == nullptr ? 0 : problem.batch * ceil_div(length * threads, kThreads);
+    };
+    const int64_t x_blocks = blocks(gradient.x, problem.n), y_blocks = blocks(gradient.y, problem.m);
+    if (x_blocks + y_blocks > 0) run(hard_series_gradient<T>, x_blocks + y_blocks, 0, threads, x_blocks);
   }
   if (gradient.cost.data != nullptr) run(hard_cost_gradient<T>, std::min(problem.batch * problem.n, int64_t{1} << 20), 0);
   return error;

@@ -1,4 +1,4 @@
-// Hard DTW, (9), with costs that other warps compute as matrix products (multivariate_block.cuh). The strips' sweeps are those of
+// Hard DTW, (9), of many dimensions, with costs that other warps compute (multivariate_block.cuh). The strips' sweeps are those of
 // hard_strip.cuh, and hand edges to each other through pipelines.
 #include "cuda/costs/multivariate/multivariate_tile.cuh"
 #include "cuda/kernels/multivariate/multivariate_block.cuh"
@@ -23,9 +23,9 @@ struct HardMultivariateTile : MultivariateTile<Costs, false>, KnowsBand {
 };
 
 // What multivariate_forward() asks of a kind of DTW.
-template <bool kPath>
+template <bool kPath, class CostType_>
 struct HardMultivariateSweep {
-  using CostType = Squared;
+  using CostType = CostType_;
   using Edge = HardEdge<S>;
   static constexpr bool kTakesSplitCosts = false;
   HardRows<S> edges;
@@ -63,10 +63,13 @@ struct HardMultivariateSweep {
 cudaError_t hard_multivariate_forward(
     const Problem<float>& problem, bool open_ends, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   const HardMemory<S> memory(problem, Sizes<S>(problem).strips, spans != nullptr, scratch);
+  using Types = std::tuple<Squared, Roots, CityblockAndHuber, CityblockAndHuber>;  // in the order of Cost
   const auto sweep = [&](auto with_path) {
-    return launch_multivariate_forward<false>(
-        problem, HardMultivariateSweep<with_path()>{memory.rows, open_ends, value, memory.table, memory.ends},
-        memory.tickets, stream);
+    return with_cost<Types>(problem.cost, [&](auto type) {
+      using Sweep = HardMultivariateSweep<with_path(), decltype(type)>;
+      return launch_multivariate_forward<false>(
+          problem, Sweep{memory.rows, open_ends, value, memory.table, memory.ends}, memory.tickets, stream);
+    });
   };
   if (spans == nullptr) return sweep(std::false_type());
   const cudaError_t error = sweep(std::true_type());

@@ -93,14 +93,10 @@ cudaError_t launch_ring(
         return launch_ring_kernel(kernel, problem, layout, ring.sides, value, paths, stream);
       };
       if (has_two_sides) return run(hard_ring_kernel<Series, kPenalty, true, P, NoPaths>, NoPaths());
-      if constexpr (rows() == kRowsOfFewPairs) {
-        return cudaErrorInvalidValue;
-      } else {
-        if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
-        RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
-        paths.rows = problem.n, paths.columns = problem.m;
-        return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
-      }
+      if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
+      RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
+      paths.rows = problem.n, paths.columns = problem.m;
+      return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
     }
   };
   switch (ring.of_side.rows) {

@@ -15,7 +15,7 @@ namespace softdtw {
 // Blocks and columns take each other's place once no lane meets them any more. Dimensions are made up to a multiple with zeros.
 template <int kRows>
 struct StageOfVectors {
-  static constexpr int kFours = kRows / 4, kBlocks = kCostRingBlocks, kColumns = cost_ring_columns(kRows);
+  static constexpr int kFours = kRows / 4, kBlocks = cost_ring_blocks(kRows), kColumns = kCostRingColumns;
   static constexpr int kBlockPitch = kBlocks + 1,
                        kColumnPitch = kColumns + 1;  // lanes that write dimensions meet other banks
   float4* const x;
@@ -38,12 +38,13 @@ template <int kRows>
 class RingCostWarp {
   using Band = HardCosts<kRows>;
   using Stage = StageOfVectors<kRows>;
-  static constexpr int kGroup = kRows + 1, kThreads = kCostWarps * kWarp;
+  static constexpr int kGroup = kRows + 1, kWarps = cost_warps(kRows), kThreads = kWarps * kWarp;
+  static_assert(kWarp + 2 * kWarps * kRows <= Stage::kColumns);
   const Band& band;
   RingCostMemory<kRows>& memory;
   const int warp, dim, dims;
   const Stage stage;
-  unsigned room = kCostRingGroups;
+  unsigned room = cost_ring_groups(kRows);
 
  public:
   __device__ RingCostWarp(const Band& band_, int warp_, int64_t dim_)
@@ -57,15 +58,15 @@ class RingCostWarp {
   template <class CostType>
   __device__ __forceinline__ void run() {
     clear_dims();
-    fetch_blocks(band.first_group - kWarp + 1, kWarp - 1 + kCostWarps);
-    fetch_columns(newest_column(0), end_column(kCostWarps - 1) - newest_column(0));
+    fetch_blocks(band.first_group - kWarp + 1, kWarp - 1 + kWarps);
+    fetch_columns(newest_column(0), end_column(kWarps - 1) - newest_column(0));
 #pragma unroll 1
-    for (int first = 0; first < band.groups; first += kCostWarps) {
+    for (int first = 0; first < band.groups; first += kWarps) {
       __pipeline_commit();
       __pipeline_wait_prior(0);
       ptx::bar_sync<kThreads>();
-      fetch_blocks(band.first_group + first + kCostWarps, kCostWarps);
-      fetch_columns(end_column(first + kCostWarps - 1), kCostWarps * kRows);
+      fetch_blocks(band.first_group + first + kWarps, kWarps);
+      fetch_columns(end_column(first + kWarps - 1), kWarps * kRows);
       if (first + warp < band.groups) fill<CostType>(first + warp);
     }
     __pipeline_wait_prior(0);
@@ -115,7 +116,7 @@ class RingCostWarp {
       using Type = decltype(type);
       const float4* block = stage.block(band.block(i));
       const float* line = stage.y;
-#pragma unroll 2
+#pragma unroll(kRows == 4 ? 4 : 2)
       for (int d = 0; d < dims; ++d, block += Stage::kFours * Stage::kBlockPitch, line += Stage::kColumnPitch) {
         float rows[kRows];
 #pragma unroll

@@ -1,6 +1,6 @@
 // Hard DTW of few pairs of several dimensions with a band, by rings whose costs other warps compute (ring_costs.cuh), in float32.
 //
-// A block has a side of a pair: a warp that sweeps, and kCostWarps that compute costs ahead of it. Where there are two sides, what they
+// A block has a side of a pair: a warp that sweeps, and several that compute costs ahead of it. Where there are two sides, what they
 // leave of the rows that meet goes to device memory, and a launch of its own finds the value.
 #include "cost_warps.cuh"
 #include "cuda/kernels/hard/rings/hard_banded.h"
@@ -13,7 +13,7 @@ template <int kRows, bool kTwoSides, class Paths>
 using CostRingSide = HardRingSide<HardCosts<kRows>, true, kTwoSides, Problem<float>, typename Paths::template Steps<kRows>>;
 
 template <int kRows, class CostType, bool kTwoSides, class Paths>
-__global__ void __launch_bounds__(kWarp * (1 + kCostWarps)) hard_cost_ring_kernel(
+__global__ void __launch_bounds__(kWarp * (1 + cost_warps(kRows))) hard_cost_ring_kernel(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ HardRingLayout layout, float* value,
     double* meets, Paths paths) {
   RingCostMemory<kRows>& memory = *reinterpret_cast<RingCostMemory<kRows>*>(hard_ring_memory);
@@ -61,10 +61,11 @@ cudaError_t launch_cost_ring(
   const HardRingLayout layout(ring.sides == 2 ? upper_rows(n) : n, static_cast<int>(side_columns), ring, Series::floats_of);
   const int64_t bytes =
       sizeof(RingCostMemory<kRows>) + StageOfVectors<kRows>::bytes(static_cast<int>(cost_ring_dims(problem.dim)));
+  if (bytes > cost_ring_bytes(kRows, problem.dim)) return cudaErrorInvalidValue;
   const auto run = [&](auto kernel, double* meets, const auto& paths) {
     return launch_kernel(
-        kernel, problem.batch * ring.sides, dim3(kWarp, 1 + kCostWarps), bytes, stream, problem, layout, value, meets,
-        paths);
+        kernel, problem.batch * ring.sides, dim3(kWarp, 1 + cost_warps(kRows)), bytes, stream, problem, layout, value,
+        meets, paths);
   };
   if (ring.sides == 2) {
     const auto parts = scratch.parts(2 * problem.batch * layout.columns_that_meet() * int64_t{sizeof(double)});
