@@ -20,7 +20,7 @@ LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
 LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
 WATCHED = ["-fsanitize=thread", "-g1"]  # calls what races.cpp has in the place of a library
 WATCHED_ROOMS = ("bidirectional", "linear_domain", "multivariate", "multivariate/costs", "ranges", "stencil", "tiled")
-WATCHED_ROOMS += ("warp_specialised", "../gradients")  # of csrc/cuda/kernels
+WATCHED_ROOMS += ("bidirectional/many_dims", "warp_specialised", "../gradients")  # of csrc/cuda/kernels
 MACHINE = [HERE / "machine.cpp", HERE / "races.cpp"]
 LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 
@@ -143,6 +143,7 @@ KERNELS = {
     "blocks.h": [
         (r"kFewestCellsOfLists = .*;", "kFewestCellsOfLists = int64_t{1} << 16;"),
         (r"kFewestForWindows = .*;", "kFewestForWindows = 2;"),
+        (r"2 \* device.processors;", "12;"),
         (r"kVectorWarps = .*;", "kVectorWarps = 6, kVectorWarpsBack = 2;"),
     ],
     "choice.cpp": [(r"int64_t fewest = .*;", "int64_t fewest = 5;")],

@@ -51,7 +51,7 @@ TABLE = [
     ),
     ((2, 2048, 1, torch.float64, "tiled"), {"": "extended_range"}),
     ((2, 250, 3, torch.float32, "tiled"), {"sm_75": "extended_range", "": "few_dims"}),
-    ((2, 500, 40, torch.float32, "tiled"), {"sm_75": "extended_range", "": "multivariate"}),
+    ((2, 250, 40, torch.float32, "tiled"), {"sm_75": "extended_range", "": "multivariate"}),
     ((400, 500, 40, torch.float32, "stencil"), {"sm_75": "extended_range", "": "multivariate"}),
     ((2, 500, 3, torch.float32, "diagonal"), {"": "plain"}),
 ]
@@ -86,7 +86,7 @@ def test_costs_of_several_dimensions_are_met_as_squared_ones_are(cost, device):
             # Gradients of many dimensions that are divided by costs need more shared memory than some devices have.
             lacks = device == "sm_75" or (cost == "euclidean" and device in ("sm_86", "sm_89", "sm_120"))
             expected = "extended_range" if lacks else "multivariate"
-            assert name_of(2, 500, 40, kernel, gradient) == f"{kernel}/{expected}"
+            assert name_of(2, 250, 40, kernel, gradient) == f"{kernel}/{expected}"
         for batch in (1, 100, 5000):
             for n in (100, 1000):
                 assert name_of(batch, n, 4, "auto", gradient) == chosen(device, batch, n, 4, gradient=gradient)
@@ -207,7 +207,7 @@ def test_bands_and_penalties_of_vectors_are_spread_for_longer(call, fewest):
         return chosen("sm_90", batch, n, dim, gradient=gradient, cost=cost, **options)
 
     for cost in ("sqeuclidean", "euclidean", "huber"):
-        few = "multivariate" if dim > 8 else "few_dims" if gradient or n < 256 else "bidirectional"
+        few = "bidirectional" if not gradient and n >= 256 else "multivariate" if dim > 8 else "few_dims"
         assert kernel_of(1, cost) == f"tiled/{few}"
         if fewest is None:
             assert kernel_of(10**6, cost) == "tiled/multivariate"
@@ -316,8 +316,21 @@ def test_values_of_vectors_from_both_ends_while_costs_keep_up():
     assert [fewest(n) for n in (255, 256, 512, 1024, 2048, 9000)] == [1, 67, 34, 17, 9, 2]
     assert [fewest(n, **BAND) for n in (255, 256, 512, 1024, 2048, 9000)] == [1, 67, 67, 67, 34, 8]
     assert fewest(512, gradient=True) == fewest(512, options=(False, False, True)) == 1
-    assert chosen("sm_90", 1, 512, 9) == "tiled/multivariate"
     assert chosen("sm_80", 1, 512, 5) == "tiled/few_dims"  # for want of shared memory
+
+
+@pytest.mark.parametrize("dim", [9, 64])
+def test_values_of_many_dimensions_from_both_ends_while_their_strips_have_a_place(dim):
+    def fewest(n, device="sm_90", **options):
+        names = (chosen(device, b, n, dim, kernel="tiled", **options) for b in range(1, 999))
+        return 1 + next(i for i, name in enumerate(names) if name != "tiled/bidirectional")
+
+    for options in ({}, {"cost": "huber"}, {"options": (False, True, False)}):
+        assert [fewest(n, **options) for n in (255, 256, 512, 1024, 4096)] == [1, 67, 34, 17, 5]
+        assert fewest(512, gradient=True, **options) == fewest(512, "sm_75", **options) == 1
+    assert [fewest(n, **BAND) for n in (255, 256, 512, 4096)] == [1, 89, 89, 89]
+    assert fewest(512, options=(False, False, True)) == fewest(512, options=(True, False, True)) == 1
+    assert chosen("sm_80", 1, 512, dim) == chosen("sm_86", 1, 512, dim) == "tiled/bidirectional"
 
 
 def test_what_is_kept_with_a_penalty_or_another_cost_has_two_rows_a_lane():

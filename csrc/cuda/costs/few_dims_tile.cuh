@@ -17,7 +17,7 @@ class FewTile {
   float costs[S::kRows][S::kSteps];
 
  public:
-  static constexpr bool kUnivariate = false, kFewDims = true;
+  static constexpr bool kUnivariate = false, kExactCosts = true;
   float reach = 0;  // no cost of the tile is larger; NaN if one is NaN
 
   // is_back: of a table that is seen from its last cell (kernels/bidirectional), of which the first rows and columns may be missing.

@@ -181,11 +181,11 @@ struct TileAhead : Tile {
   __device__ TileAhead(Memory&, const Arguments&... arguments) : Tile(arguments...) {}
 };
 
-// Whether its lanes hold vectors of few dimensions (few_dims_tile.cuh).
+// Whether it computes costs of vectors in float64 itself: of few dimensions (few_dims_tile.cuh), or as a side of a table sees them.
 template <class Tile, class = void>
-constexpr bool kHasFewDims = false;
+constexpr bool kHasExactCosts = false;
 template <class Tile>
-constexpr bool kHasFewDims<Tile, std::enable_if_t<Tile::kFewDims>> = true;
+constexpr bool kHasExactCosts<Tile, std::enable_if_t<Tile::kExactCosts>> = true;
 
 // One of kSteps registers, chosen at run time: the general sweeps are loops, to be small rather than fast.
 template <int kCount, typename Value>

@@ -23,6 +23,12 @@ struct Vectors {
   __device__ __forceinline__ View<const float> view() const { return {data, 0, stride, 1}; }
 };
 
+// Of a table that is seen from either end (kernels/bidirectional): vectors before the first one repeat that.
+struct VectorsOfSide : Vectors {
+  using Vectors::Vectors;
+  __device__ __forceinline__ const float* at(int i) const { return Vectors::at(max(i, 0)); }
+};
+
 // Whether four numbers side by side in the rows of matrices can be moved at once.
 template <typename T>
 __device__ __forceinline__ bool rows_have_fours(const View<T>& matrices) {

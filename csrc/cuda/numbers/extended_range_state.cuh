@@ -239,10 +239,10 @@ __device__ __forceinline__ void with_general_costs(
     if (are_exact) {
       if constexpr (Tile::kUnivariate)
         for_each_cell<S>([&](int k, int t) { costs[k * S::kSteps + t] = tile.exact_cost(k, t); });
-      else if constexpr (kHasFewDims<Tile>)
+      else if constexpr (kHasExactCosts<Tile>)
         tile.exact_costs(problem, place, costs);
       else
-        exact_costs<S>(problem, pair, extent, place.row, place.column, costs);
+        exact_costs<S>(problem, problem.x.pair(pair), problem.y.pair(pair), extent, place.row, place.column, costs);
     }
   }
   const double* const known = costs;

@@ -207,6 +207,17 @@ inline int rows_of_specialised(const Call& call, int rows, const Device& device)
 // From both ends of a table: strips of a block in forward, and the shared memory of one.
 constexpr int kBidirectionalStrips = 8;
 constexpr int64_t kBidirectionalBytes = 216 * 1024;
+// With many dimensions: strips of a block, and those of both sides that are under way at once, of which in a band a side has some three,
+// whatever the length.
+constexpr int kManyDimsStrips = 4;
+inline int64_t side_strips(const Call& call) {
+  const int64_t of_side = strips_of(call.n, 2), of_band = 3;
+  return 2 * call.batch * (call.has_band ? std::min(of_side, of_band) : of_side);
+}
+// While a multiprocessor has two of them at most, blocks have two.
+inline bool has_sides_in_twos(const Call& call, const Device& device) { return side_strips(call) <= 2 * device.processors; }
+// It pays up to so many of them for each multiprocessor.
+constexpr int64_t kManyDimsStripsAtOnce = kManyDimsStrips;
 
 // Multivariate forward: whether a block has a multiprocessor to itself. all_fit: no more blocks than multiprocessors; else
 // where costs take longer than the sweeps.

@@ -26,32 +26,35 @@ struct Candidate {
 // With a band: of many pairs.
 bool short_pairs_pay(const Call& call, int, const Device& device) { return !call.has_band || are_many_bands(call, device); }
 
-// From both ends: tables that are not too small, and of few dimensions values alone.
+// Vectors, by warps of their own. With many dimensions gradients of E / cost need room for these.
+bool takes_vectors(const Call& call, const Device& device) {
+  const bool divides = call.is_multivariate() && call.dim > kFewDims && is_over_cost(call.cost);
+  return call.is_multivariate() && device.has_pipelines() && (!divides || device.block_bytes >= kDividingBytes);
+}
+
+// From both ends: tables that are not too small, and of several dimensions values alone. Of many the blocks are those of multivariate.
 bool goes_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kNarrowest = 256, kShortest = 128;  // m, n
-  const bool has_kernel = is_of_numbers(call) || (call.is_multivariate() && call.dim <= kFewDims && !call.keeps);
+  const bool has_kernel = is_of_numbers(call) || (call.is_multivariate() && !call.keeps);
   if (call.is_float64 || rows != 2 || !has_kernel || call.is_ragged || !device.has_pipelines()) return false;
-  return call.n > kShortest && call.m >= kNarrowest && device.block_bytes >= kBidirectionalBytes;
+  const bool has_room = call.dim > kFewDims ? takes_vectors(call, device) : device.block_bytes >= kBidirectionalBytes;
+  return call.n > kShortest && call.m >= kNarrowest && has_room;
 }
 // Of few pairs. Where the chain of strips is long it pays in several rounds of blocks, more so with gradients: measured
 // (benchmarks/results/h200_meeting.json). With a band, in which few strips are under way at once, likewise, but less so with gradients.
-// Of vectors, whose costs take as long as the sweep, while every strip that is under way has a warp for them.
+// Of vectors, whose costs take as long as the sweep, while every strip that is under way has a warp for them; of many dimensions while all
+// that are under way have a place.
 bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kLongChain = 16;  // strips
   const int64_t strips = strips_of(call.n, rows);
   const auto blocks = [&](int of_strips) { return 2 * call.batch * ceil_div(strips, of_strips); };
+  if (call.is_multivariate() && call.dim > kFewDims) return side_strips(call) <= kManyDimsStripsAtOnce * device.processors;
   if (call.is_multivariate()) {
     const int64_t of_band = std::max(2 * call.batch, blocks(kBidirectionalStrips) / 2);  // half of a side's strips
     return (call.has_band ? of_band : blocks(kBidirectionalStrips / 2)) <= device.processors;
   }
   const int64_t of_table = strips < kLongChain ? 1 : call.keeps ? 4 : 2, of_band = call.keeps ? 2 : 4;
   return blocks(kBidirectionalStrips) <= (call.has_band ? of_band : of_table) * device.processors;
-}
-
-// Vectors, by warps of their own. With many dimensions gradients of E / cost need room for these.
-bool takes_vectors(const Call& call, const Device& device) {
-  const bool divides = call.is_multivariate() && call.dim > kFewDims && is_over_cost(call.cost);
-  return call.is_multivariate() && device.has_pipelines() && (!divides || device.block_bytes >= kDividingBytes);
 }
 
 const std::vector<Candidate>& candidates(Kernel kernel) {

@@ -18,9 +18,13 @@ namespace softdtw {
 
 constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
 
-// kMarks: costs from differences get a minus, for gradients that would cancel where the costs did.
-template <class CostType, bool kFours, class Pipeline, bool kMarks>
-class ManyCosts : StripOfSeries {
+// kMarks: costs from differences get a minus, for gradients that would cancel where the costs did. Own: how the series are seen, and
+// `others` what that takes.
+template <class CostType, bool kFours, class Pipeline, bool kMarks, class Own = Vectors>
+class ManyCosts : StripOfVectors<Own> {
+  using Series = StripOfVectors<Own>;
+  using Series::cost, Series::x, Series::y, Series::strip, Series::group, Series::member, Series::origin;
+  using S = MultivariateShape;
   using RowFactors = CutFactor[2][4];  // of a tile of rows, for two steps of eight dimensions
   static constexpr int kWarps = Pipeline::kWarps, kFewNumbers = 4;
   static_assert(Pipeline::kBatches % kWarps == 0, "a slot's batches are the same warp's");
@@ -35,16 +39,17 @@ class ManyCosts : StripOfSeries {
  public:
   static constexpr int kStride = kWarps;  // between the batches of a warp
 
+  template <class... Others>
   __device__ ManyCosts(
       const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, Pipeline& pipeline_,
-      int warp_, HeldRows held_)
-      : StripOfSeries(problem, extent, strip_, pair),
+      int warp_, HeldRows held_, const Others&... others)
+      : Series(problem, extent, strip_, pair, others...),
         pipeline(pipeline_),
         warp(warp_),
         held(held_),
         end_dim(
             has_products() && 0 < x.dim % HeldRows::kDims && x.dim % HeldRows::kDims <= kFewNumbers
-                ? end_of_dims(0, HeldRows::kDims, HeldRows::kDims)
+                ? this->end_of_dims(0, HeldRows::kDims, HeldRows::kDims)
                 : x.dim),
         held_blocks(min(held_.blocks, (end_dim + HeldRows::kDims - 1) / HeldRows::kDims)),
         outside(extent),

@@ -18,19 +18,22 @@ __host__ __device__ __forceinline__ bool has_products(int64_t dim) {
   return kIsOfSquares<CostType> && dim >= kMatrixDims;
 }
 
-// Where a strip and its columns lie in the series.
-struct StripOfSeries {
+// Where a strip and its columns lie in the series. Own: Vectors, or VectorsOfSide.
+template <class Own>
+struct StripOfVectors {
   using S = MultivariateShape;
   const Cost cost;
-  const Vectors x, y;
+  const Own x, y;
   const Strip<S> strip;
   const int group, member;
   const float* const origin;
 
-  __device__ StripOfSeries(const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair)
+  template <class... Others>
+  __device__ StripOfVectors(
+      const Problem<float>& problem, const Extent& extent, const Strip<S>& strip_, int64_t pair, const Others&... others)
       : cost(problem.cost),
-        x(problem.x, pair, extent.n, problem.dim),
-        y(problem.y, pair, extent.m, problem.dim),
+        x(problem.x, pair, extent.n, problem.dim, others...),
+        y(problem.y, pair, extent.m, problem.dim, others...),
         strip(strip_),
         group(threadIdx.x / 4),
         member(threadIdx.x % 4),
@@ -50,7 +53,7 @@ struct StripOfSeries {
   }
 
  private:
-  __device__ __forceinline__ bool differs(const Vectors& vectors, int first, int count, int first_dim, int width) const {
+  __device__ __forceinline__ bool differs(const Own& vectors, int first, int count, int first_dim, int width) const {
     constexpr int kAtOnce = 4, kNumbers = 4;
 #pragma unroll 1
     for (int d = first_dim; d < min(first_dim + width, x.dim); d += kNumbers)
@@ -68,5 +71,6 @@ struct StripOfSeries {
     return false;
   }
 };
+using StripOfSeries = StripOfVectors<Vectors>;
 
 }  // namespace softdtw

@@ -120,12 +120,12 @@ struct Launches : ForwardLaunches<Tile> {
   using Sizes = BidirectionalSizes<kHasBand<Tile>>;
 
   static int64_t saved_bytes(const Problem<float>& problem) {
-    return problem.batch * BidirectionalMemory::bytes_of_pair(Launches::sizes_of(problem), true);
+    return problem.batch * BidirectionalMemory::bytes_of_pair(Sizes::of(problem), true);
   }
   static cudaError_t backward(
       const Problem<float>& problem, const Gradient<float>& gradient, const void* saved, Scratch& scratch,
       cudaStream_t stream) {
-    const Sizes sizes = Launches::sizes_of(problem);
+    const Sizes sizes = Sizes::of(problem);
     const BidirectionalMemory memory(sizes, const_cast<void*>(saved), true);
     const int64_t ticket_bytes = Tickets::bytes(2 * problem.batch, side_groups(problem, kBackwardTeams)),
                   cut_bytes = problem.batch * sizeof(CutOfPair);

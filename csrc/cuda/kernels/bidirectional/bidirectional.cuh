@@ -1,4 +1,4 @@
-// A table swept from both its ends at once, for few pairs of float32 series of one dimension, and values of two to eight: their time is
+// A table swept from both its ends at once, for few pairs of float32 series of one dimension, and values of several: their time is
 // the length of the chain of chunks that wait for each other. From the table's first cell on, strips sweep forward as ever. From its last
 // cell on others do the same with both series reversed: theirs are the same strips, bottom up, and lane l of one holds the rows of lane 31 - l of
 // the other. They meet at a cut through the middle of the table, which runs one column to the left from lane to lane:
@@ -40,6 +40,14 @@ struct BidirectionalSizes {
         chunks((extent.m + 2 * kWarp) / kWarp * S::kStage),
         low(extent.low),
         high(extent.high) {}
+  // Of every pair: without lengths or bands of its own.
+  static BidirectionalSizes of(const Problem<float>& problem) {
+    Problem<float> any;
+    any.n = problem.n;
+    any.m = problem.m;
+    any.bandwidth = problem.bandwidth;
+    return BidirectionalSizes(any.extent(0));
+  }
   // The chunks of a strip of the table, from the front, in which lanes are inside the band, or about to hand on what they left: whole
   // stages. Seen from the back they are the same.
   SOFTDTW_HD int first(int strip) const {

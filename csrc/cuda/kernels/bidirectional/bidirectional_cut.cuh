@@ -167,4 +167,21 @@ __device__ Number sum_over_cut(const StatesAtCut<kHasOptions>& states) {
   return sum_in_block(sum);
 }
 
+// A block a pair: its value.
+template <bool kHasOptions>
+__global__ void __launch_bounds__(kCutThreads) bidirectional_value(
+    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, float* value) {
+  const int64_t pair = blockIdx.x;
+  const Extent extent = problem.extent(pair);
+  if (!extent.valid()) {
+    if (threadIdx.x == 0) value[pair] = NAN;
+    return;
+  }
+  const PenaltyAtCut<kHasOptions> penalty(problem, extent, pair);
+  const Number sum = sum_over_cut(StatesAtCut<kHasOptions>(extent, memory, pair, penalty));
+  if (threadIdx.x > 0) return;
+  store_value(problem, pair, penalty.reference, sum.m, sum.s, value);
+  if (memory.is_kept) memory.sum(pair) = sum;
+}
+
 }  // namespace softdtw

@@ -173,23 +173,6 @@ __global__ void __launch_bounds__(kWarp* SideBlock<Tile>::warps(kBidirectionalSt
   }
 }
 
-// A block a pair: its value.
-template <class Tile>
-__global__ void __launch_bounds__(kCutThreads) bidirectional_value(
-    const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, float* value) {
-  const int64_t pair = blockIdx.x;
-  const Extent extent = problem.extent(pair);
-  if (!extent.valid()) {
-    if (threadIdx.x == 0) value[pair] = NAN;
-    return;
-  }
-  const PenaltyAtCut<kHasBand<Tile>> penalty(problem, extent, pair);
-  const Number sum = sum_over_cut(StatesAtCut<kHasBand<Tile>>(extent, memory, pair, penalty));
-  if (threadIdx.x > 0) return;
-  store_value(problem, pair, penalty.reference, sum.m, sum.s, value);
-  if (memory.is_kept) memory.sum(pair) = sum;
-}
-
 // How many blocks of so many strips a side has.
 inline int64_t side_groups(const Problem<float>& problem, int strips) {
   return ceil_div(strips_of(problem.n, BidirectionalShape::kRows), strips);
@@ -214,17 +197,9 @@ struct ForwardLaunches {
   static constexpr int64_t kDeclaredBytes = 16 * 1024;
   static_assert(kBidirectionalStrips * sizeof(SideCosts<Tile>) + kDeclaredBytes <= kBidirectionalBytes);
 
-  // Of every pair: without lengths or bands of its own.
-  static Sizes sizes_of(const Problem<float>& problem) {
-    Problem<float> any;
-    any.n = problem.n;
-    any.m = problem.m;
-    any.bandwidth = problem.bandwidth;
-    return Sizes(any.extent(0));
-  }
   static cudaError_t forward(
       const Problem<float>& problem, float* value, void* saved, Scratch& scratch, cudaStream_t stream) {
-    const Sizes sizes = sizes_of(problem);
+    const Sizes sizes = Sizes::of(problem);
     const bool keeps = saved != nullptr;
     // In a band some two blocks of a side are under way at once, whatever the length.
     const int64_t groups = problem.bandwidth >= 0 ? 2 : side_groups(problem, Block::kFew);
@@ -239,11 +214,12 @@ struct ForwardLaunches {
         bidirectional_forward<Tile>, problem, strips, Block::warps(strips), strips * sizeof(SideCosts<Tile>), tickets,
         stream, memory);
     if (error != cudaSuccess) return error;
-    return launch_kernel(bidirectional_value<Tile>, problem.batch, kCutThreads, 0, stream, problem, memory, value);
+    return launch_kernel(
+        bidirectional_value<kHasBand<Tile>>, problem.batch, kCutThreads, 0, stream, problem, memory, value);
   }
 };
 
-// Values of series of two to eight dimensions (bidirectional_vectors.cu), of which nothing is kept for backward.
+// Values of series of several dimensions (bidirectional_vectors.cu), of which nothing is kept for backward.
 cudaError_t bidirectional_vectors(const Problem<float>& problem, float* value, Scratch& scratch, cudaStream_t stream);
 
 }  // namespace softdtw

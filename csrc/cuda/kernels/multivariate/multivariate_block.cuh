@@ -98,6 +98,19 @@ __device__ __forceinline__ void with_fours(bool has_fours, F&& f) {
     f(std::false_type());
 }
 
+// Fills a warp's batches of costs, from `begin` on, as the sweep of so many chunks gives room back.
+template <class Costs, class Pipeline>
+__device__ __forceinline__ void fill_ahead(Costs& costs, Pipeline& pipeline, int begin, int chunks) {
+  costs.fetch(begin);
+  for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
+    // The chunk that left the slot's last batch behind.
+    const int behind = batch - Pipeline::kBatches + kEarlyBatches;
+    if (behind >= 0) pipeline.released[Pipeline::slot(behind)].wait(behind / Pipeline::kBatches);
+    costs.fill(batch, batch + costs.kStride);
+    if (batch >= 0) pipeline.filled[Pipeline::slot(batch)].arrive();
+  }
+}
+
 template <class Sweep, class Block, class Fours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) multivariate_forward(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ Sweep sweep, Tickets tickets, int64_t groups,
@@ -134,15 +147,7 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
       StripCosts<typename Sweep::CostType, Block::kFew, fours(), Costs> costs(
           problem, extent, around.strip, pair, costs_pipeline, block.number, held);
       // The warps' first batches; with many dimensions those left of the first column have been cleared.
-      const int begin = Block::kFew ? -kEarlyBatches : block.number;
-      costs.fetch(begin);
-      for (int batch = begin; batch * kBatchGroups < chunks; batch += costs.kStride) {
-        // The chunk that left the slot's last batch behind.
-        const int behind = batch - Costs::kBatches + kEarlyBatches;
-        if (behind >= 0) costs_pipeline.released[Costs::slot(behind)].wait(behind / Costs::kBatches);
-        costs.fill(batch, batch + costs.kStride);
-        if (batch >= 0) costs_pipeline.filled[Costs::slot(batch)].arrive();
-      }
+      fill_ahead(costs, costs_pipeline, Block::kFew ? -kEarlyBatches : block.number, chunks);
     });
   } else if (block.role == Block::kHaloIn) {
     if (first == 0 || first >= strips) return;

@@ -83,6 +83,10 @@ class SplitCostsOfMultivariate {
   }
 };
 
+template <class Pipeline, bool kHasOptions>
+using CostsInPipeline =
+    std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline, kHasOptions>>;
+
 // `files`: the edge above is to be kept, and nobody has written it yet.
 template <bool kHasOptions, class Pipeline>
 __device__ void multivariate_sweep(
@@ -90,8 +94,7 @@ __device__ void multivariate_sweep(
     bool files, EdgePipeline<MultivariateShape>& above_edges, EdgePipeline<MultivariateShape>& below_edges,
     Pipeline& pipeline, float* value) {
   const Surroundings<MultivariateShape> around(extent, index);
-  std::conditional_t<Pipeline::kIsSplit, SplitCostsOfMultivariate<Pipeline>, CostsOfStrip<Pipeline, kHasOptions>> costs(
-      problem, pair, around.strip, threadIdx.x, pipeline);
+  CostsInPipeline<Pipeline, kHasOptions> costs(problem, pair, around.strip, threadIdx.x, pipeline);
   const int chunks = chunks_of<false>(around, saved.memory != nullptr);
   sweep_strip(problem, extent, around, pair, index, chunks, saved, files, above_edges, below_edges, costs, value);
 }
