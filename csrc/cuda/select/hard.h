@@ -75,7 +75,8 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
     if (suits(ring)) return {ring, sides(ring)};
   const Ring widest = {kRowsOfFewPairs, kLanes};
   const bool are_few = 2 * warps(widest) <= int64_t{kSchedulers} * device.processors;
-  if (suits(widest) && are_few && call.n >= kShortest) return {widest, sides(widest)};
+  const bool has_kernel = !call.keeps || call.dim == 1;  // of vectors, strips find paths faster
+  if (suits(widest) && are_few && has_kernel && call.n >= kShortest) return {widest, sides(widest)};
   return {};
 }
 
@@ -91,15 +92,21 @@ constexpr int64_t cost_ring_bytes(int rows, int64_t dim) {
   const int64_t costs = int64_t{4} * cost_ring_groups(rows) * (rows + 1) * rows * kLanes;
   return costs + kBarriers + 4 * cost_ring_dims(dim) * (rows * (cost_ring_blocks(rows) + 1) + kCostRingColumns + 1);
 }
-// Of few pairs, since a block has a multiprocessor for itself.
+// Of few pairs, since a block has a multiprocessor for itself. Costs are differences, which takes longer than the products that strips have
+// of many dimensions, if a pair has several multiprocessors there.
 inline HardRing cost_ring_of(const Call& call, const Device& device) {
   constexpr int64_t kShortest = 64;  // of two sides
   if (!call.is_multivariate() || call.is_ragged || call.bandwidth < 0 || !device.has_pipelines()) return {};
   if (call.batch > device.processors) return {};
   const int64_t width = 2 * int64_t{call.bandwidth} + 1 + std::max(call.n, call.m) - std::min(call.n, call.m);
   const int sides = !call.keeps && call.n >= kShortest && 2 * call.batch <= device.processors ? 2 : 1;
-  for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}})
-    if (width <= ring.width() && cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes) return {ring, sides, true};
+  const bool has_products = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean;
+  const int times = (4 * call.batch <= device.processors ? 1 : 2) * (has_products ? 1 : 2);
+  for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}}) {
+    const int64_t most_dims = times * (ring.rows == 4 ? 64 : 24);
+    const bool has_room = cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes;
+    if (width <= ring.width() && call.dim <= most_dims && has_room) return {ring, sides, true};
+  }
   return {};
 }
 // Unless the band has most of the table, of which strips take no more.
@@ -152,7 +159,7 @@ inline bool has_ring_maps(int64_t batch, int64_t segments, int64_t columns) {
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
 // Of many dimensions several threads share a row, which a block leaves to one.
 inline bool has_block_of_pair(const Call& call, const Device& device) {
-  constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384, kMostDims = 16;
+  constexpr int64_t kBlocksOfProcessor = 2, kMostColumns = 2048, kMostRows = 16384, kMostDims = 32;
   return call.dim <= kMostDims && call.batch >= kBlocksOfProcessor * device.processors && call.m <= kMostColumns &&
          call.n <= kMostRows;
 }

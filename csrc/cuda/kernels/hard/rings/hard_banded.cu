@@ -11,6 +11,7 @@ struct NumbersOf {
   template <int kRows>
   using Series = HardNumbers<kRows, CellCost>;
   static constexpr bool has_rows(int) { return true; }
+  static constexpr bool has_one_side(int) { return true; }
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ struct VectorsOf {
   template <int kRows>
   using Series = HardVectors<kRows, kFours, CostType>;
   static constexpr bool has_rows(int rows) { return are_rows_of_vectors(rows, 4 * kFours); }
+  static constexpr bool has_one_side(int rows) { return rows != kRowsOfFewPairs; }
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
+#include "cuda/kernels/hard/paths/ring_paths.cuh"
 #include "hard_ring.cuh"
-#include "ring_paths.cuh"
 
 namespace softdtw {
 namespace {
@@ -18,7 +18,6 @@ __device__ __forceinline__ void leave_value(
     const Side& side, int64_t pair, bool exists, double last, float* value, const Paths& paths) {
   const bool holds_value = side.holds_last_cell();
   if (holds_value) value[pair] = static_cast<float>(last);
-  if (exists && side.band.lane == 0 && !side.is_whole_valid()) value[pair] = NAN;
   if constexpr (std::is_same_v<Paths, RingPaths>) {
     const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
     __syncwarp();  // what lanes have written of steps, others read
@@ -35,6 +34,8 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
   HardRingSide<Series, kPenalty, kTwoSides, P, typename Paths::template Steps<Series::kRows>> side(
       problem, layout, min(own, problem.batch - 1), exists, is_lower);
+  const bool is_first = exists && !is_lower && side.band.lane == 0;
+  if (is_first && !side.is_whole_valid()) value[own] = NAN;
   double* const meets = reinterpret_cast<double*>(hard_ring_memory) + number * layout.columns_that_meet();
   double* const own_meets = meets + is_lower * pairs * layout.columns_that_meet();
   float* const series =
@@ -48,10 +49,9 @@ __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
   }
   if constexpr (kTwoSides) {
     __syncthreads();
-    if (exists && !is_lower && side.band.lane == 0 && !side.is_whole_valid()) value[own] = NAN;
     if (is_lower || !any_fits) return;
     last = side.meeting(meets, meets + pairs * layout.columns_that_meet());
-    if (exists && side.band.lane == 0 && side.band.fits) value[own] = static_cast<float>(last);
+    if (is_first && side.band.fits) value[own] = static_cast<float>(last);
   } else {
     leave_value(side, own, exists, last, value, paths);
   }
@@ -75,7 +75,7 @@ cudaError_t launch_ring_with_paths(
   return error != cudaSuccess ? error : launch_ring_paths<Series::kRows>(problem, layout, value, paths, stream);
 }
 
-// SeriesOf: Series<rows of a lane>, a type of ring_series.cuh, and has_rows(), which of them there are.
+// SeriesOf: Series<rows of a lane>, a type of ring_series.cuh, and has_rows(), which of them there are, and has_one_side(), of which.
 template <class SeriesOf, bool kPenalty>
 cudaError_t launch_ring(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
@@ -93,10 +93,14 @@ cudaError_t launch_ring(
         return launch_ring_kernel(kernel, problem, layout, ring.sides, value, paths, stream);
       };
       if (has_two_sides) return run(hard_ring_kernel<Series, kPenalty, true, P, NoPaths>, NoPaths());
-      if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
-      RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
-      paths.rows = problem.n, paths.columns = problem.m;
-      return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
+      if constexpr (!SeriesOf::has_one_side(rows())) {
+        return cudaErrorInvalidValue;
+      } else {
+        if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
+        RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
+        paths.rows = problem.n, paths.columns = problem.m;
+        return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
+      }
     }
   };
   switch (ring.of_side.rows) {

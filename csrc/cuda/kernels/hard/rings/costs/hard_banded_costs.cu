@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(kWarp * (1 + cost_warps(kRows))) hard_cost_rin
   __syncthreads();
   CostRingSide<kRows, kTwoSides, Paths> side(problem, layout, pair, true, is_lower);
   if (side.band.fits) side.read_series(layout, reinterpret_cast<float*>(&memory));
+  if (warp == 0 && side.band.lane == 0 && !side.is_whole_valid()) value[pair] = NAN;
   if (warp > 0) {
     if (side.band.fits) RingCostWarp<kRows>(side.band, warp - 1, problem.dim).template run<CostType>();
     return;

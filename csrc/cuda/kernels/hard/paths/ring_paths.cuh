@@ -1,13 +1,13 @@
-// What rings give beside values (ring_kernel.cuh): nothing, or paths as spans, from the steps that their lanes have noted.
+// What rings give beside values (rings/ring_kernel.cuh): nothing, or paths as spans, from the steps that their lanes have noted.
 //
 // The lanes of a ring walk back themselves once they have swept, all by the same way. Of few pairs a ring leaves that to launches
-// which walk all parts of a path at once (paths/ring_maps.cuh).
+// which walk all parts of a path at once (ring_maps.cuh).
 #pragma once
 
 #include "core/hard_path.h"
-#include "cuda/kernels/hard/paths/ring_maps.cuh"
 #include "cuda/scratch.h"
 #include "cuda/select/hard.h"
+#include "ring_maps.cuh"
 
 namespace softdtw {
 
