@@ -20,7 +20,7 @@ LANGUAGE = ["-std=c++17", "-fPIC", "-fpermissive", "-w", "-ffp-contract=off"]
 LANGUAGE += ["-U_FORTIFY_SOURCE"]  # whose longjmp does not go from one lane's stack to another's
 WATCHED = ["-fsanitize=thread", "-g1"]  # calls what races.cpp has in the place of a library
 WATCHED_ROOMS = ("bidirectional", "linear_domain", "multivariate", "multivariate/costs", "ranges", "stencil", "tiled")
-WATCHED_ROOMS += ("bidirectional/many_dims", "warp_specialised", "../gradients")  # of csrc/cuda/kernels
+WATCHED_ROOMS += ("bidirectional/many_dims", "hard/rings/costs", "warp_specialised", "../gradients")  # of csrc/cuda/kernels
 MACHINE = [HERE / "machine.cpp", HERE / "races.cpp"]
 LIBTORCH = ["-DTORCH_TARGET_VERSION=0x020A000000000000", "-isystem", str(TORCH / "include")]
 

@@ -8,6 +8,7 @@ from cases import KernelCase, normal, run, run_from_cost
 
 from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import OPTIONS, WRONG
+from torchsoftdtw import dtw, soft_dtw
 from torchsoftdtw._kernels import ops
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
@@ -63,6 +64,11 @@ def main():
             for seed in range(2):
                 gpu.set_order(seed, 4, True)
                 run(KernelCase("cpu", "tiled"), x, y, 1.0, **OPTIONS)
+        x, y = normal(1, 140, 12, seed=1).float(), normal(1, 260, 12, seed=2).float()
+        for seed in range(2):  # many dimensions from both ends, and hard DTW whose costs other warps compute
+            gpu.set_order(seed, 4, True)
+            soft_dtw(x, y, 1.0, kernel="tiled/bidirectional", bandwidth=30)
+            dtw(x, y[:, :130], bandwidth=9)
         for batch, n, m in ((2, 60, 50), (1, 300, 37)):  # ready-made costs
             for seed in range(2):
                 gpu.set_order(seed, 4, True)

@@ -319,16 +319,25 @@ def test_values_of_vectors_from_both_ends_while_costs_keep_up():
     assert chosen("sm_80", 1, 512, 5) == "tiled/few_dims"  # for want of shared memory
 
 
-@pytest.mark.parametrize("dim", [9, 64])
-def test_values_of_many_dimensions_from_both_ends_while_their_strips_have_a_place(dim):
-    def fewest(n, device="sm_90", **options):
-        names = (chosen(device, b, n, dim, kernel="tiled", **options) for b in range(1, 999))
+@pytest.mark.parametrize(
+    ("dim", "cost", "without_band", "with_band"),
+    [
+        (9, "sqeuclidean", [1, 67, 34, 17, 5], 67),
+        (16, "euclidean", [1, 67, 34, 17, 5], 67),
+        (17, "euclidean", [1, 34, 17, 9, 3], 45),
+        (64, "sqeuclidean", [1, 34, 17, 9, 3], 45),
+        (64, "huber", [1, 265, 133, 67, 17], 67),
+    ],
+)
+def test_values_of_many_dimensions_from_both_ends_while_their_strips_have_a_place(dim, cost, without_band, with_band):
+    def fewest(n, device="sm_90", cost=cost, **options):
+        names = (chosen(device, b, n, dim, kernel="tiled", cost=cost, **options) for b in range(1, 999))
         return 1 + next(i for i, name in enumerate(names) if name != "tiled/bidirectional")
 
-    for options in ({}, {"cost": "huber"}, {"options": (False, True, False)}):
-        assert [fewest(n, **options) for n in (255, 256, 512, 1024, 4096)] == [1, 67, 34, 17, 5]
+    for options in ({}, {"options": (False, True, False)}):
+        assert [fewest(n, **options) for n in (255, 256, 512, 1024, 4096)] == without_band
         assert fewest(512, gradient=True, **options) == fewest(512, "sm_75", **options) == 1
-    assert [fewest(n, **BAND) for n in (255, 256, 512, 4096)] == [1, 89, 89, 89]
+    assert [fewest(n, **BAND) for n in (255, 256, 512, 4096)] == [1, with_band, with_band, with_band]
     assert fewest(512, options=(False, False, True)) == fewest(512, options=(True, False, True)) == 1
     assert chosen("sm_80", 1, 512, dim) == chosen("sm_86", 1, 512, dim) == "tiled/bidirectional"
 

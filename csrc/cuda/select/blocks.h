@@ -216,8 +216,13 @@ inline int64_t side_strips(const Call& call) {
 }
 // While a multiprocessor has two of them at most, blocks have two.
 inline bool has_sides_in_twos(const Call& call, const Device& device) { return side_strips(call) <= 2 * device.processors; }
-// It pays up to so many of them for each multiprocessor.
-constexpr int64_t kManyDimsStripsAtOnce = kManyDimsStrips;
+// It pays up to so many of them for each multiprocessor: of costs that are differences, which take longer than all else, without a band in
+// many rounds of blocks.
+inline int64_t paying_side_strips(const Call& call) {
+  constexpr int64_t kFewProducts = 16;  // dimensions
+  if (call.cost == Cost::kCityblock || call.cost == Cost::kHuber) return call.has_band ? 3 : 16;
+  return call.dim > kFewProducts ? 2 : call.has_band ? 3 : 4;
+}
 
 // Multivariate forward: whether a block has a multiprocessor to itself. all_fit: no more blocks than multiprocessors; else
 // where costs take longer than the sweeps.

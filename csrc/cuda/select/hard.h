@@ -103,7 +103,7 @@ inline HardRing cost_ring_of(const Call& call, const Device& device) {
   const bool has_products = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean;
   const int times = (4 * call.batch <= device.processors ? 1 : 2) * (has_products ? 1 : 2);
   for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}}) {
-    const int64_t most_dims = times * (ring.rows == 4 ? 64 : 24);
+    const int64_t most_dims = times * (ring.rows == 8 ? 24 : sides == 2 ? 64 : 48);
     const bool has_room = cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes;
     if (width <= ring.width() && call.dim <= most_dims && has_room) return {ring, sides, true};
   }

@@ -48,7 +48,8 @@ bool pays_from_both_ends(const Call& call, int rows, const Device& device) {
   constexpr int64_t kLongChain = 16;  // strips
   const int64_t strips = strips_of(call.n, rows);
   const auto blocks = [&](int of_strips) { return 2 * call.batch * ceil_div(strips, of_strips); };
-  if (call.is_multivariate() && call.dim > kFewDims) return side_strips(call) <= kManyDimsStripsAtOnce * device.processors;
+  if (call.is_multivariate() && call.dim > kFewDims)
+    return side_strips(call) <= paying_side_strips(call) * device.processors;
   if (call.is_multivariate()) {
     const int64_t of_band = std::max(2 * call.batch, blocks(kBidirectionalStrips) / 2);  // half of a side's strips
     return (call.has_band ? of_band : blocks(kBidirectionalStrips / 2)) <= device.processors;
