@@ -322,10 +322,9 @@ def test_values_of_vectors_from_both_ends_while_costs_keep_up():
 @pytest.mark.parametrize(
     ("dim", "cost", "without_band", "with_band"),
     [
-        (9, "sqeuclidean", [1, 67, 34, 17, 5], 67),
-        (16, "euclidean", [1, 67, 34, 17, 5], 67),
-        (17, "euclidean", [1, 34, 17, 9, 3], 45),
-        (64, "sqeuclidean", [1, 34, 17, 9, 3], 45),
+        (9, "sqeuclidean", [1, 67, 34, 17, 5], 89),
+        (63, "euclidean", [1, 67, 34, 17, 5], 89),
+        (64, "sqeuclidean", [1, 50, 25, 13, 4], 45),
         (64, "huber", [1, 265, 133, 67, 17], 67),
     ],
 )

@@ -214,21 +214,23 @@ inline int64_t side_strips(const Call& call) {
   const int64_t of_side = strips_of(call.n, 2), of_band = 3;
   return 2 * call.batch * (call.has_band ? std::min(of_side, of_band) : of_side);
 }
-// While a multiprocessor has two of them at most, blocks have two.
+// Whether blocks have two, of costs that are differences: while a multiprocessor has two at most.
 inline bool has_sides_in_twos(const Call& call, const Device& device) { return side_strips(call) <= 2 * device.processors; }
-// It pays up to so many of them for each multiprocessor: of costs that are differences, which take longer than all else, without a band in
-// many rounds of blocks.
+// From so many dimensions on blocks that go from one end have a multiprocessor to themselves, too.
+constexpr int64_t kAloneDims = 64;
+// From both ends pays up to so many strips for each multiprocessor: of costs that are differences, which take longer than all else, without a
+// band in many rounds of blocks.
 inline int64_t paying_side_strips(const Call& call) {
-  constexpr int64_t kFewProducts = 16;  // dimensions
   if (call.cost == Cost::kCityblock || call.cost == Cost::kHuber) return call.has_band ? 3 : 16;
-  return call.dim > kFewProducts ? 2 : call.has_band ? 3 : 4;
+  if (call.dim < kAloneDims) return 4;
+  return call.has_band ? 2 : 3;
 }
 
 // Multivariate forward: whether a block has a multiprocessor to itself. all_fit: no more blocks than multiprocessors; else
 // where costs take longer than the sweeps.
 inline bool block_is_alone(const Call& call, bool all_fit, bool holds_all_strips) {
-  constexpr int64_t kLeastDims = 64, kLeastColumns = 256;
-  return all_fit || (holds_all_strips && call.dim >= kLeastDims && call.m >= kLeastColumns);
+  constexpr int64_t kLeastColumns = 256;
+  return all_fit || (holds_all_strips && call.dim >= kAloneDims && call.m >= kLeastColumns);
 }
 
 }  // namespace softdtw

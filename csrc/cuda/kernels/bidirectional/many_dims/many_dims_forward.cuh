@@ -44,10 +44,10 @@ class CostsOfSide : public CostsOfPipeline {
   }
 };
 
-// A block where there are too many strips for blocks of two: costs come as they are, in half the memory, and the sweep splits them.
-template <bool kIsPlain>
+// A block of costs that are differences, where there are too many strips for blocks of two: they come as they are, in half the memory, and
+// the sweep splits them.
 struct BlockOfFour {
-  static constexpr bool kHasOptions = !kIsPlain;
+  static constexpr bool kHasOptions = true;
   static constexpr int kStrips = kManyDimsStrips, kCosts = 2, kBlocks = 1;
   using Costs = CostPipeline<false, kCosts, float, 8, 1>;
   static constexpr int warps(int) { return kStrips * (1 + kCosts) + kHaloWarps; }
@@ -63,7 +63,7 @@ struct BlockOfFour {
   }
 };
 
-// Block: BlockOfFour or a ForwardBlock, of calls with a band or a penalty or of those without.
+// Block: BlockOfFour or a ForwardBlock.
 template <class CostType, class Block, class Fours>
 __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kBlocks) bidirectional_many_dims(
     const __grid_constant__ Problem<float> problem, const __grid_constant__ BidirectionalMemory memory, Tickets tickets,
@@ -142,12 +142,10 @@ cudaError_t forward_of_many_dims(const Problem<float>& problem, float* value, Sc
     return launch_kernel(
         bidirectional_value<Block::kHasOptions>, problem.batch, kCutThreads, 0, stream, problem, memory, value);
   };
-  const Call call = call_of(problem, false);
-  using BlockOfTwo = ForwardBlock<false, true, true>;
-  if (has_sides_in_twos(call, current_device())) return launch_blocks(static_cast<BlockOfTwo*>(nullptr));
-  if constexpr (kIsOfSquares<CostType>)
-    if (call.is_plain()) return launch_blocks(static_cast<BlockOfFour<true>*>(nullptr));
-  return launch_blocks(static_cast<BlockOfFour<false>*>(nullptr));
+  if constexpr (!kIsOfSquares<CostType>)
+    if (!has_sides_in_twos(call_of(problem, false), current_device()))
+      return launch_blocks(static_cast<BlockOfFour*>(nullptr));
+  return launch_blocks(static_cast<ForwardBlock<false, true, true>*>(nullptr));
 }
 
 }  // namespace softdtw
