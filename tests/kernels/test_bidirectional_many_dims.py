@@ -4,27 +4,14 @@
 import numpy as np
 import pytest
 import torch
-from cases import GPU, OF_GPU, KernelCase, normal, numpy64
-from test_engines import Case, assert_values_alone, expected
+from cases import GPU, OF_GPU, normal
+from test_bidirectional_vectors import COSTS, KERNEL, check, values
 from test_few_pair_options import pairs_of
 
 from torchsoftdtw import soft_dtw
 
 pytestmark = OF_GPU
-KERNEL = KernelCase(GPU, "tiled/bidirectional")
-COSTS = ["sqeuclidean", "euclidean", "cityblock", "cosine", "huber"]
 DIMS = [9, 16, 20]  # differences, products, and some dimensions more than a block of them
-
-
-def check(x, y, *gammas, **options):
-    case = Case(x.float(), y.float(), gammas, options)
-    for gamma in gammas:
-        pairs = expected(case, gamma)
-        assert_values_alone(KERNEL, torch.float32, gamma, pairs, [case.x, case.y], options)
-
-
-def values(x, y, gamma=1.0, **options):
-    return numpy64(soft_dtw(x.to(GPU), y.to(GPU), gamma, kernel=KERNEL.name, **options))
 
 
 # Rows and columns that a side's first lanes and first chunk lack: none, one, an odd number, as many as there can be.

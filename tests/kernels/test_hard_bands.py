@@ -210,7 +210,7 @@ def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost, di
 
 
 @pytest.mark.parametrize("dim", DIMS)
-@pytest.mark.parametrize(("n", "m", "radius"), [(330, 320, 30), (300, 420, 9), (420, 400, 200)])  # the last one: a ring of 14 rows
+@pytest.mark.parametrize(("n", "m", "radius"), [(330, 320, 30), (300, 420, 9), (420, 400, 200)])  # last: a ring of 14 rows
 def test_paths_of_many_segments(n, m, radius, dim):
     """Rows of few pairs are cut into segments, and maps say where a path comes into each (csrc/cuda/kernels/hard/paths)."""
     assert_same_paths(whole(2, n, n, dim=dim), whole(2, m, m + 1, dim=dim), bandwidth=radius, warp_penalty=1.0)

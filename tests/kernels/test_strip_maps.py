@@ -34,7 +34,8 @@ def test_dtw(n, m, dim, dtype):
     many = [z.repeat(TIMES, 1, 1) for z in (x, y)]
     lengths = [torch.tensor([size, size // 2], device=GPU) for size in (n, m)]
     wide = 300  # of many dimensions too wide for a ring of few pairs, whose costs are rounded otherwise
-    for options in ({}, {"bandwidth": 40 if dim < 9 else wide}, {"penalty": 0.5}, {"cost": "cityblock"}, {"lengths": lengths}):
+    band = {"bandwidth": 40 if dim < 9 else wide}
+    for options in ({}, band, {"penalty": 0.5}, {"cost": "cityblock"}, {"lengths": lengths}):
         few = spans_of(x, y, **options)
         if "lengths" in options:
             options = {"lengths": [own.repeat(TIMES) for own in lengths]}

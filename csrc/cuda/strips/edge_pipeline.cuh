@@ -26,6 +26,22 @@ __device__ __forceinline__ void copy_out(const ExtendedTop<S>& top, const Edge<S
   edge.references[group] = top.reference;
 }
 
+// An edge of so many groups, by a warp: from the block before, and to the block behind.
+template <class S>
+__device__ __forceinline__ void carry_groups_in(
+    const Edge<S>& edge, int groups, EdgePipeline<S>& pipeline, const Progress* progress, int lane) {
+  carry_in(pipeline, groups, progress, lane, [&](int group, EdgeSlot<S>& to) { copy_in(edge, group, to); });
+}
+template <class S>
+__device__ __forceinline__ void carry_groups_out(
+    const Edge<S>& edge, int groups, EdgePipeline<S>& pipeline, Progress* progress, int lane) {
+  carry_out(pipeline, groups, progress, lane, [&](const EdgeSlot<S>& from, int group) {
+    ExtendedTop<S> top;
+    top.read(from);
+    copy_out(top, edge, group);
+  });
+}
+
 // By a warp of a block whose first strip is `first`, and of one whose last strip is `last`: the edge between it and the block
 // before, or behind.
 template <class S>
@@ -33,20 +49,14 @@ __device__ __forceinline__ void carry_edge_in(
     const Edges<S>& edges, const Extent& extent, int64_t pair, int first, EdgePipeline<S>& pipeline,
     const Progress* progress, int lane) {
   const Strip<S> above(extent, first - 1);
-  const Edge<S> edge = edges.of(pair, first - 1, above);
-  carry_in(pipeline, above.groups(), progress, lane, [&](int group, EdgeSlot<S>& to) { copy_in(edge, group, to); });
+  carry_groups_in(edges.of(pair, first - 1, above), above.groups(), pipeline, progress, lane);
 }
 template <class S>
 __device__ __forceinline__ void carry_edge_out(
     const Edges<S>& edges, const Extent& extent, int64_t pair, int last, EdgePipeline<S>& pipeline, Progress* progress,
     int lane) {
   const Strip<S> strip(extent, last);
-  const Edge<S> edge = edges.of(pair, last, strip);
-  carry_out(pipeline, strip.groups(), progress, lane, [&](const EdgeSlot<S>& from, int group) {
-    ExtendedTop<S> top;
-    top.read(from);
-    copy_out(top, edge, group);
-  });
+  carry_groups_out(edges.of(pair, last, strip), strip.groups(), pipeline, progress, lane);
 }
 
 }  // namespace softdtw

@@ -106,17 +106,9 @@ __global__ void __launch_bounds__(kWarp* Block::warps(Block::kStrips), Block::kB
     });
   } else if (block.role == Block::kHaloIn) {
     if (first == 0 || side.chunks(first) == 0) return;
-    const Edge<S> edge = saved.edge(pair, first - 1);
-    carry_in(pipelines[0], side.groups(first - 1), words + group - 1, lane, [&](int item, EdgeSlot<S>& to) {
-      copy_in(edge, item, to);
-    });
+    carry_groups_in(saved.edge(pair, first - 1), side.groups(first - 1), pipelines[0], words + group - 1, lane);
   } else if (side.chunks(end) > 0) {
-    const Edge<S> edge = saved.edge(pair, end - 1);
-    carry_out(pipelines[block_strips], side.groups(end - 1), words + group, lane, [&](const EdgeSlot<S>& from, int item) {
-      ExtendedTop<S> top;
-      top.read(from);
-      copy_out(top, edge, item);
-    });
+    carry_groups_out(saved.edge(pair, end - 1), side.groups(end - 1), pipelines[block_strips], words + group, lane);
   }
 }
 
