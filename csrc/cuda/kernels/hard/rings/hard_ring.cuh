@@ -53,7 +53,7 @@ constexpr bool kHasRingStepCosts = std::is_base_of_v<HasRingStepCosts, Series>;
 //     lower row = min(min(b + d, a + c + d), u + c + d)
 //
 // so one sum and one minimum lead from u to the row after the next: half of the chain that few pairs wait for, by half as many
-// instructions more.
+// instructions more. Of numbers, which have the most rows a lane, these take longer than the chain.
 template <class Series, bool kPenalty, class Steps, bool kInTwos>
 struct HardRingCells {
   static constexpr int kRows = Series::kRows;
@@ -166,7 +166,7 @@ class HardRingSide {
   // Returns the pair's last entry to the lane that holds it, else 0. Of a side instead: its last row goes to `meets`, by its places
   // in the band. `steps`: of the pair, where they are noted.
   __device__ __forceinline__ double sweep(double* meets, RowSteps* steps = nullptr) {
-    RingSweep<Series, HardRingCells<Series, kPenalty, Steps, kTwoSides>> sweep(band, 0);
+    RingSweep<Series, HardRingCells<Series, kPenalty, Steps, kTwoSides && Series::kIsOfVectors>> sweep(band, 0);
     auto& cells = sweep.cells;
     cells.start(problem, pair);
     const int last_row = band.extent.n - 1, end_row = last_row % kRows;

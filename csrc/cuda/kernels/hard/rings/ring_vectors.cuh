@@ -25,6 +25,7 @@ class RingVectors : public RingBand<kRows> {
   float4 x[kRows][kFours];
 
  public:
+  static constexpr bool kIsOfVectors = true;
   struct Columns {
     int column;
     float4 now[kFours];

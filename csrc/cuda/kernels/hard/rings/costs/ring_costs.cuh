@@ -27,6 +27,7 @@ struct HardCosts : RingBand<kRows_> {
   static constexpr int kRows = kRows_;
   using Band = RingBand<kRows>;
   using Memory = RingCostMemory<kRows>;
+  static constexpr bool kIsOfVectors = true;
   struct Columns {
     int step;  // of the group
   };
