@@ -237,9 +237,8 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
       if constexpr (!std::is_same_v<Steps, NoSteps>) {
         __syncwarp();
         if (has_pair)
-          RingWalk<kRows>(ring.band, steps.data()).walk([&](int row, int first, int last) {
-            pair.dx[row] = 4096 * first + last;
-          });
+          RingWalk<kRows>(ring.band, steps.data(), ring.band.last_block(), ring.band.extent.m - 1)
+              .walk(0, [&](int row, int first, int last) { pair.dx[row] = 4096 * first + last; });
       }
     });
   }
