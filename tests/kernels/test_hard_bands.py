@@ -213,7 +213,16 @@ def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost, di
 @pytest.mark.parametrize(("n", "m", "radius"), [(330, 320, 30), (300, 420, 9), (420, 400, 200)])  # last: a ring of 14 rows
 def test_paths_of_many_segments(n, m, radius, dim):
     """Rows of few pairs are cut into segments, and maps say where a path comes into each (csrc/cuda/kernels/hard/paths)."""
-    assert_same_paths(whole(2, n, n, dim=dim), whole(2, m, m + 1, dim=dim), bandwidth=radius, warp_penalty=1.0)
+    x, y = whole(2, n, n, dim=dim), whole(2, m, m + 1, dim=dim)
+    options = {"bandwidth": radius, "warp_penalty": 1.0}
+    assert_same_paths(x, y, **options)
+    # With lengths no other warps compute costs: lanes hold vectors themselves.
+    lengths = {"x_lengths": [n, n], "y_lengths": [m, m]}
+    assert_same_paths(x, y, **lengths, **options)
+    alone = dtw(x.to(GPU), y.to(GPU), **options)
+    given = {name: torch.tensor(sizes).to(GPU) for name, sizes in lengths.items()}
+    assert torch.equal(alone, dtw(x.to(GPU), y.to(GPU), **given, **options))
+    assert_best(alone, x, y, bandwidth=radius, penalty=1.0)
 
 
 @pytest.mark.parametrize("dim", DIMS)
