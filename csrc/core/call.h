@@ -16,6 +16,8 @@ struct Call {
 
   bool is_plain() const { return !has_band && !has_penalty; }
   bool is_univariate() const { return cost == Cost::kSqEuclidean && dim == 1; }
+  // Whether the cost follows from |x - y|^2.
+  bool is_of_squares() const { return cost == Cost::kSqEuclidean || cost == Cost::kEuclidean; }
   // float32 series of several dimensions, whose costs and gradients may come from warps of their own.
   bool is_multivariate() const { return !is_float64 && cost != Cost::kMatrix && dim > 1 && dim < int64_t{1} << 30; }
 };

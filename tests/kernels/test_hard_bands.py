@@ -12,7 +12,8 @@ ON_GPU = pytest.mark.cuda if GPU == "cuda" else pytest.mark.emulated(every_op=Tr
 pytestmark = ON_GPU
 
 COSTS = ["sqeuclidean", "euclidean", "cityblock", "huber"]
-DIMS = [1, 3, 8, 21]  # numbers; vectors of up to four numbers, of up to eight, and of more, whose costs other warps compute
+# Numbers; vectors of up to four numbers, of up to eight, and of more, whose costs other warps compute: of 45 from products.
+DIMS = [1, 3, 8, 21, 45]
 MANY = 5000 if GPU == "cuda" else 1  # on a GPU so many pairs that each has one ring, of more rows
 
 
@@ -129,6 +130,34 @@ def test_paths_that_follow_the_edge_of_a_band(dim):
                 assert_best(dtw(*(z.to(GPU) for z in pair), bandwidth=own), *pair, bandwidth=own)
 
 
+@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("dim", [40, 45, 64])
+def test_products_that_cancel(dim, cost):
+    """|x - y|^2 is far below |x|^2: all along the path; in some of its rows; everywhere, since the origin is far away."""
+    x, noise = normal(3, 150, dim, seed=1).float(), normal(3, 150, dim, seed=2).float()
+    near, apart = x + 1e-3 * noise, 100 + noise
+    outlier = near.clone()
+    outlier[:, 70] += 3000
+    in_part = torch.where(torch.arange(150)[:, None] % 40 < 20, near, noise)
+    for pair in ((x, near), (x, in_part), (x + 100, apart), (x + 100, near + 100), (x, outlier), (1e15 * x, 1e15 * near)):
+        for radius in (3, 40):
+            values = dtw(*(z.to(GPU) for z in pair), bandwidth=radius, cost=cost)
+            assert_best(values, *pair, bandwidth=radius, cost=cost)
+
+
+@pytest.mark.parametrize("number", [3.4028e38, 1e30, np.inf, -np.inf, np.nan])
+def test_products_of_numbers_that_overflow(number):
+    """Alike where the number stands in both series: their difference may be 0, and is on the CPU."""
+    x = normal(2, 100, 64, seed=1).float()
+    y = x.clone()
+    for z in (x, y):
+        z[0, 50, 3] = number
+        z[1, :, 7] = number
+    for pair in ((x, y), (x, y.roll(9, 2))):
+        values, on_cpu = dtw(*(z.to(GPU) for z in pair), bandwidth=5).cpu(), dtw(*pair, bandwidth=5)
+        torch.testing.assert_close(values, on_cpu, rtol=1e-5, atol=0, equal_nan=True)
+
+
 def test_a_path_that_comes_late_from_bad_neighbours():
     """Up to the jump the rows behind it hold nothing but cells 100,000 times the value."""
     for rows in (30, 100):
@@ -223,6 +252,23 @@ def test_paths_of_many_segments(n, m, radius, dim):
     given = {name: torch.tensor(sizes).to(GPU) for name, sizes in lengths.items()}
     assert torch.equal(alone, dtw(x.to(GPU), y.to(GPU), **given, **options))
     assert_best(alone, x, y, bandwidth=radius, penalty=1.0)
+
+
+@pytest.mark.parametrize("dim", [3, 21, 45])
+@pytest.mark.parametrize("cost", ["sqeuclidean", "cityblock"])
+@pytest.mark.parametrize(("n", "m", "radius"), [(45, 50, 6), *([(230, 220, 100)] if GPU == "cuda" else [])])
+def test_pairs_of_which_two_share_a_multiprocessor(n, m, radius, cost, dim):
+    x, y = whole(3, n, n, dim=dim), whole(3, m, m + 1, dim=dim)
+    options = {"bandwidth": radius, "warp_penalty": 1.0, "cost": cost}
+    gradients = assert_same_paths(x, y, **options)
+    many = [z.repeat(47, 1, 1).to(GPU).requires_grad_() for z in (x, y)]
+    values = dtw(*many, **options)
+    of_many = torch.autograd.grad(values.sum(), many)
+    alone = dtw(x.to(GPU), y.to(GPU), **options)
+    for result, expected in ((values, alone), *zip(of_many, gradients, strict=True)):
+        assert torch.equal(result.view(47, *expected.shape), expected.expand(47, *expected.shape))
+    with torch.no_grad():
+        assert torch.equal(dtw(*many, **options), values)
 
 
 @pytest.mark.parametrize("dim", DIMS)

@@ -221,7 +221,7 @@ constexpr int64_t kAloneDims = 64;
 // From both ends pays up to so many strips for each multiprocessor: of costs that are differences, which take longer than all else, without a
 // band in many rounds of blocks.
 inline int64_t paying_side_strips(const Call& call) {
-  if (call.cost == Cost::kCityblock || call.cost == Cost::kHuber) return call.has_band ? 3 : 16;
+  if (!call.is_of_squares()) return call.has_band ? 3 : 16;
   if (call.dim < kAloneDims) return 4;
   return call.has_band ? 2 : 3;
 }

@@ -20,7 +20,7 @@ enum class HardSpecialization : int {
 struct HardRing {
   Ring of_side;
   int sides = 1;
-  bool has_cost_warps = false;  // beside the one that sweeps (kernels/hard/rings/costs)
+  int cost_blocks = 0;  // of a multiprocessor: beside the warp that sweeps, others compute costs (kernels/hard/rings/costs)
 
   // Columns that a side's rows meet at most.
   int64_t columns_of_side(const Call& call) const {
@@ -40,6 +40,7 @@ constexpr int kTallRows = 16;
 constexpr int64_t kHardMultivariateDims = 9;  // from so many on; lanes hold fewer
 
 constexpr int kRowsOfFewPairs = 14;  // of a lane where a ring has all lanes of a warp
+constexpr int kSchedulers = 4;       // of a multiprocessor: each has one warp at least
 // Rings of several dimensions: rows of a lane, and lanes of a pair.
 constexpr bool are_rows_of_vectors(int rows, int64_t dim) {
   return rows == 4 || rows == 8 || (rows == kRowsOfFewPairs && dim <= 4);
@@ -48,7 +49,6 @@ constexpr int fewest_lanes_of_vectors(int rows) { return rows == 4 ? 4 : rows ==
 
 // From the cheapest one on, as kRings.
 inline HardRing hard_ring_of(const Call& call, const Device& device) {
-  constexpr int kSchedulers = 4;               // of a multiprocessor: each has one warp at least
   constexpr int64_t kBytesOfWarp = 28 * 1024;  // of series in shared memory, so that a multiprocessor has eight warps
   constexpr int64_t kShortest = 64;
   const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
@@ -80,32 +80,40 @@ inline HardRing hard_ring_of(const Call& call, const Device& device) {
   return {};
 }
 
-// Rings whose costs other warps compute, a block each: what is in shared memory. Taller blocks have more cells that do not wait for each
-// other, and take more memory.
+// Rings whose costs other warps compute, a block each. The warp that sweeps has a scheduler for itself: others of a block that would share it
+// are idle. Taller blocks of rows have more cells that do not wait for each other, and take more memory.
 constexpr int cost_warps(int rows) { return rows == 4 ? 8 : 4; }
-constexpr int cost_ring_groups(int rows) { return 2 * cost_warps(rows); }           // of steps, ahead of the sweep
-constexpr int cost_ring_blocks(int rows) { return kLanes + 2 * cost_warps(rows); }  // those of the lanes, and of two rounds
-constexpr int kCostRingColumns = 128;                                               // the same of columns, at least
+constexpr int cost_ring_warps(int rows) { return cost_warps(rows) + (cost_warps(rows) - 1) / (kSchedulers - 1) + 1; }
+constexpr int cost_ring_groups(int rows) { return 2 * cost_warps(rows); }  // of steps, ahead of the sweep
+// In shared memory, beside these: blocks of the lanes and of two rounds of groups, columns of the same at least, and norms of both.
+constexpr int cost_ring_blocks(int rows) { return kLanes + 2 * cost_warps(rows); }
+constexpr int kCostRingColumns = 128;
 constexpr int64_t cost_ring_dims(int64_t dim) { return (dim + 3) / 4 * 4; }
-constexpr int64_t cost_ring_bytes(int rows, int64_t dim) {
+constexpr int64_t cost_ring_groups_bytes(int rows) {
   constexpr int64_t kBarriers = 256;
-  const int64_t costs = int64_t{4} * cost_ring_groups(rows) * (rows + 1) * rows * kLanes;
-  return costs + kBarriers + 4 * cost_ring_dims(dim) * (rows * (cost_ring_blocks(rows) + 1) + kCostRingColumns + 1);
+  return int64_t{4} * cost_ring_groups(rows) * (rows + 1) * rows * kLanes + kBarriers;
 }
-// Of few pairs, since a block has a multiprocessor for itself. Costs are differences, which takes longer than the products that strips have
-// of many dimensions, if a pair has several multiprocessors there.
+constexpr int64_t cost_ring_bytes(int rows, int64_t dim) {
+  const int64_t of_dimension = rows * (cost_ring_blocks(rows) + 1) + kCostRingColumns + 4;
+  const int64_t norms = rows * cost_ring_blocks(rows) + kCostRingColumns;
+  return cost_ring_groups_bytes(rows) + 4 * (cost_ring_dims(dim) * of_dimension + norms);
+}
+// Of few pairs, since a block has a multiprocessor for itself, or half of one, which pays for paths and where vectors are long. Costs of many
+// dimensions take longer than those of strips, if a pair has several multiprocessors there.
 inline HardRing cost_ring_of(const Call& call, const Device& device) {
   constexpr int64_t kShortest = 64;  // of two sides
+  constexpr int kMostShared = 2;     // blocks of a multiprocessor
   if (!call.is_multivariate() || call.is_ragged || call.bandwidth < 0 || !device.has_pipelines()) return {};
-  if (call.batch > device.processors) return {};
+  const int shared = call.batch <= device.processors ? 1 : kMostShared;
+  if (call.batch > shared * int64_t{device.processors}) return {};
+  if (shared > 1 && !call.keeps && call.dim <= kFewDims) return {};
   const int64_t width = 2 * int64_t{call.bandwidth} + 1 + std::max(call.n, call.m) - std::min(call.n, call.m);
   const int sides = !call.keeps && call.n >= kShortest && 2 * call.batch <= device.processors ? 2 : 1;
-  const bool has_products = call.cost == Cost::kSqEuclidean || call.cost == Cost::kEuclidean;
-  const int times = (4 * call.batch <= device.processors ? 1 : 2) * (has_products ? 1 : 2);
+  const int times = (4 * call.batch <= device.processors ? 1 : 2) * (call.is_of_squares() ? 1 : 2);
   for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}}) {
-    const int64_t most_dims = times * (ring.rows == 8 ? 24 : sides == 2 ? 64 : 48);
-    const bool has_room = cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes;
-    if (width <= ring.width() && call.dim <= most_dims && has_room) return {ring, sides, true};
+    const int64_t most_dims = times * (ring.rows == 8 ? 32 : 64);
+    const bool has_room = shared * cost_ring_bytes(ring.rows, call.dim) <= device.block_bytes;
+    if (width <= ring.width() && call.dim <= most_dims && has_room) return {ring, sides, shared};
   }
   return {};
 }
@@ -151,9 +159,9 @@ inline bool has_strip_maps(int64_t batch, int64_t strips, int64_t columns) {
 }
 
 // The same of rings: whether segments of a path along a band are walked at once. `columns`: of the band.
-inline bool has_ring_maps(int64_t batch, int64_t segments, int64_t columns) {
-  constexpr int64_t kFewestSegments = 3, kMostColumns = int64_t{3} << 14;  // of all pairs
-  return segments >= kFewestSegments && batch * columns <= kMostColumns;
+inline bool has_ring_maps(int64_t batch, int64_t rows, int64_t columns) {
+  constexpr int64_t kFewestRows = 65, kMostColumns = int64_t{3} << 14;  // the latter of all pairs
+  return rows >= kFewestRows && batch * columns <= kMostColumns;
 }
 
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.

@@ -89,12 +89,15 @@ struct RingBand {
   }
   __device__ __forceinline__ int last_block() const { return (extent.n - 1) / kRows; }
   // How many blocks a lane's is older than the one that enters with the pair's group i; and which block it is.
-  __device__ __forceinline__ int age(int i) const { return (first_group + i - lane) & (lanes - 1); }
+  __device__ __forceinline__ int age(int i) const { return age_of(lane, i); }
+  __device__ __forceinline__ int age_of(int lane, int i) const { return (first_group + i - lane) & (lanes - 1); }
   __device__ __forceinline__ int block(int i) const { return first_group + i - age(i); }
   // The lane's column in step r of group i is that and r.
   __device__ __forceinline__ int first_column(int i) const {
     return (first_group + i) * kGroup + extent.low - 1 - block(i);
   }
+  // That of the newest block's lane in step 0: the others are further right, one by one.
+  __device__ __forceinline__ int column_of_newest(int i) const { return (first_group + i) * kRows + extent.low - 1; }
   // Which of a lane's cells are in the band: in step r of its group, bit kRows - 1 - k of the mask shifted by r for row k.
   __device__ __forceinline__ unsigned mask(int age) const {
     const int end = width + kRows - 1 - kGroup * age;  // the last bit

@@ -20,11 +20,9 @@ using Launches = ForwardLaunches<InBand<S, FewTile<S, kGroups, false, CostType>>
 }  // namespace
 
 cudaError_t bidirectional_vectors(const Problem<float>& problem, float* value, Scratch& scratch, cudaStream_t stream) {
-  if (problem.dim > kFewDims) {
-    using OfMany = std::tuple<Squared, Roots, CityblockAndHuber, CityblockAndHuber>;  // by the order of Cost
-    return with_cost<OfMany>(
+  if (problem.dim > kFewDims)
+    return with_cost<CostsOfMany>(
         problem.cost, [&](auto type) { return forward_of_many_dims<decltype(type)>(problem, value, scratch, stream); });
-  }
   return with_squared_or_not(problem.cost, [&](auto type) {
     using CostType = decltype(type);
     return problem.dim <= 4 ? Launches<1, CostType>::forward(problem, value, nullptr, scratch, stream)

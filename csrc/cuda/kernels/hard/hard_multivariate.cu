@@ -63,9 +63,8 @@ struct HardMultivariateSweep {
 cudaError_t hard_multivariate_forward(
     const Problem<float>& problem, bool open_ends, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   const HardMemory<S> memory(problem, Sizes<S>(problem).strips, spans != nullptr, scratch);
-  using Types = std::tuple<Squared, Roots, CityblockAndHuber, CityblockAndHuber>;  // in the order of Cost
   const auto sweep = [&](auto with_path) {
-    return with_cost<Types>(problem.cost, [&](auto type) {
+    return with_cost<CostsOfMany>(problem.cost, [&](auto type) {
       using Sweep = HardMultivariateSweep<with_path(), decltype(type)>;
       return launch_multivariate_forward<false>(
           problem, Sweep{memory.rows, open_ends, value, memory.table, memory.ends}, memory.tickets, stream);

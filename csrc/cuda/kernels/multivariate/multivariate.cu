@@ -17,9 +17,9 @@ namespace {
 template <class F>
 cudaError_t with_kernels(const Problem<float>& problem, F&& f) {
   using OfFew = std::tuple<SquaresAndRoots, SquaresAndRoots, CityblockAndHuber, CityblockAndHuber>;
-  using OfMany = std::tuple<Squared, Roots, CityblockAndHuber, CityblockAndHuber>;
-  return problem.dim <= kFewDims ? with_cost<OfFew>(problem.cost, [&](auto type) { return f(std::true_type(), type); })
-                                 : with_cost<OfMany>(problem.cost, [&](auto type) { return f(std::false_type(), type); });
+  return problem.dim <= kFewDims
+             ? with_cost<OfFew>(problem.cost, [&](auto type) { return f(std::true_type(), type); })
+             : with_cost<CostsOfMany>(problem.cost, [&](auto type) { return f(std::false_type(), type); });
 }
 
 int64_t saved_bytes(const Problem<float>& problem, const Plan&) {

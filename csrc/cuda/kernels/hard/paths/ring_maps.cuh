@@ -9,20 +9,19 @@ namespace softdtw {
 
 // Columns count from the left end of the band in their row.
 struct RingMaps {
-  int* columns =
-      nullptr;  // [pair][segment][column]; of the first segment there is nothing above, and its place stays empty
+  // [pair][segment][column]. Of the first segment there is nothing above: its place stays empty.
+  int* columns = nullptr;
+  int blocks = 0;  // a lane's, that a segment has
   int segments = 0, width = 0;
 
   RingMaps() = default;
   __host__ RingMaps(const RingLayout& layout, int64_t rows_of_pair)
-      : segments(segments_of(layout.rows, static_cast<int>(rows_of_pair))), width(layout.widest()) {}
+      : blocks(std::max(rows_of_segment(rows_of_pair) / layout.rows, 1)),
+        segments(static_cast<int>(ceil_div(rows_of_pair, blocks * layout.rows))),
+        width(layout.widest()) {}
   __host__ int64_t bytes(int64_t batch) const { return batch * segments * width * int64_t{sizeof(int)}; }
-  // Of a segment: some 64 rows, so that both the walks and the look-ups, one for each segment below, are short.
-  __host__ __device__ static constexpr int blocks_of_segment(int rows) { return 64 / rows; }
-  __host__ __device__ static int segments_of(int rows, int n) {
-    const int of_segment = blocks_of_segment(rows) * rows;
-    return (n + of_segment - 1) / of_segment;
-  }
+  // About so many: walks along a segment, and look-ups, one for each segment below, take least together.
+  __host__ static int rows_of_segment(int64_t rows_of_pair) { return rows_of_pair <= 640 ? 32 : 64; }
 
   __host__ __device__ bool exist() const { return columns != nullptr; }
   __device__ __forceinline__ int* of(int64_t pair, int segment) const {
@@ -34,12 +33,10 @@ struct RingMaps {
 template <int kRows>
 struct RingSegment {
   const RingBand<kRows>& band;
-  int index;
+  int blocks, index;
 
-  __device__ int first_block() const { return index * RingMaps::blocks_of_segment(kRows); }
-  __device__ int last_block() const {
-    return min(first_block() + RingMaps::blocks_of_segment(kRows) - 1, band.last_block());
-  }
+  __device__ int first_block() const { return index * blocks; }
+  __device__ int last_block() const { return min(first_block() + blocks - 1, band.last_block()); }
   __device__ int last_row() const { return min((last_block() + 1) * kRows, band.extent.n) - 1; }
   __device__ int left_end() const { return last_row() + band.extent.low; }
 };
@@ -51,12 +48,15 @@ template <int kRows, class P>
 __global__ void __launch_bounds__(kRingMapThreads) ring_map_kernel(
     const __grid_constant__ P problem, const __grid_constant__ RingLayout layout, const RowSteps* table,
     int64_t rows_of_pair, RingMaps maps) {
-  const int blocks_of_segment = (maps.width + kRingMapThreads - 1) / kRingMapThreads;
-  const int64_t of_pairs = blockIdx.x / blocks_of_segment, pair = of_pairs / (maps.segments - 1);
+  ptx::let_next_kernel_start();
+  ptx::wait_for_kernel_before();
+  const int blocks_of_map = (maps.width + kRingMapThreads - 1) / kRingMapThreads;
+  const int64_t map = blockIdx.x / blocks_of_map, pair = map / (maps.segments - 1);
   const RingBand<kRows> band(layout, problem.extent(pair), true);
-  const RingSegment<kRows> own{band, static_cast<int>(of_pairs % (maps.segments - 1)) + 1}, above{band, own.index - 1};
+  const RingSegment<kRows> own{band, maps.blocks, static_cast<int>(map % (maps.segments - 1)) + 1};
+  const RingSegment<kRows> above{band, maps.blocks, own.index - 1};
   if (!band.fits || own.first_block() > band.last_block()) return;
-  const int place = static_cast<int>(blockIdx.x % blocks_of_segment) * kRingMapThreads + threadIdx.x;
+  const int place = static_cast<int>(blockIdx.x % blocks_of_map) * kRingMapThreads + threadIdx.x;
   const int column = own.left_end() + place;
   if (place >= band.width || column < 0 || column >= band.extent.m) return;
   RingWalk<kRows> walk(band, table + pair * rows_of_pair, own.last_block(), column);
@@ -69,10 +69,10 @@ template <int kRows, class P>
 cudaError_t launch_ring_maps(
     const P& problem, const RingLayout& layout, const RowSteps* table, int64_t rows_of_pair, const RingMaps& maps,
     cudaStream_t stream) {
-  const int64_t blocks_of_segment = (maps.width + kRingMapThreads - 1) / kRingMapThreads;
-  const int64_t blocks = problem.batch * (maps.segments - 1) * blocks_of_segment;
-  return launch_kernel(
-      ring_map_kernel<kRows, P>, blocks, kRingMapThreads, 0, stream, problem, layout, table, rows_of_pair, maps);
+  const int64_t blocks = problem.batch * (maps.segments - 1) * ceil_div(maps.width, kRingMapThreads);
+  return launch_kernel_at(
+      overlapping(), ring_map_kernel<kRows, P>, blocks, kRingMapThreads, 0, stream, problem, layout, table, rows_of_pair,
+      maps);
 }
 
 }  // namespace softdtw

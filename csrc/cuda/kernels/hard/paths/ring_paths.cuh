@@ -16,6 +16,7 @@ struct NoPaths {
   using Steps = NoSteps;
 
   __device__ RowSteps* of(int64_t) const { return nullptr; }
+  __device__ __forceinline__ void let_walks_start() const {}
 };
 
 struct RingPaths {
@@ -29,6 +30,10 @@ struct RingPaths {
   int before = 0;         // rows of the border, and columns, that are none of the ring's table
 
   __device__ RowSteps* of(int64_t pair) const { return table + pair * rows_of_pair; }
+  // The launches that come next, if they do: they wait until the steps are there.
+  __device__ __forceinline__ void let_walks_start() const {
+    if (maps.exist()) ptx::let_next_kernel_start();
+  }
   // All rows, of a pair that has its value from its ring, or that none is to have: with all lanes of the ring.
   template <int kRows>
   __device__ __forceinline__ void write(const RingBand<kRows>& band, int64_t pair, bool has_path) const {
@@ -60,7 +65,7 @@ inline RingPaths ring_paths(int64_t batch, int64_t rows, const RingLayout& layou
   const int64_t rows_of_pair = int64_t{words_of_steps(layout)} * layout.lanes * layout.rows;
   const int64_t bytes = batch * rows_of_pair * int64_t{sizeof(RowSteps)};
   RingMaps maps(layout, rows);
-  if (!has_ring_maps(batch, maps.segments, maps.width)) {
+  if (!has_ring_maps(batch, rows, maps.width)) {
     const auto parts = scratch.parts(bytes);
     return {reinterpret_cast<RowSteps*>(parts[0]), rows_of_pair, {}, spans, 0, 0};
   }
@@ -73,6 +78,7 @@ inline RingPaths ring_paths(int64_t batch, int64_t rows, const RingLayout& layou
 template <int kRows, class P>
 __global__ void __launch_bounds__(kWarp) ring_path_kernel(
     const __grid_constant__ P problem, const __grid_constant__ RingLayout layout, const float* value, RingPaths paths) {
+  ptx::wait_for_kernel_before();
   const int64_t segments = paths.maps.segments, all = problem.batch * segments;
   const int64_t number = int64_t{blockIdx.x} * layout.pairs() + threadIdx.x / layout.lanes, own = min(number, all - 1);
   const int64_t pair = own / segments;
@@ -83,7 +89,7 @@ __global__ void __launch_bounds__(kWarp) ring_path_kernel(
   const bool has_path = band.fits && isfinite(value[pair]);
   if (index == 0) paths.write_others(band, pair, has_path);
   if (!has_path) return;
-  RingSegment<kRows> segment{band, RingMaps::segments_of(kRows, extent.n) - 1};
+  RingSegment<kRows> segment{band, paths.maps.blocks, band.last_block() / paths.maps.blocks};
   if (index > segment.index) return;
   int column = extent.m - 1;
   while (segment.index > index) {
@@ -102,8 +108,9 @@ cudaError_t launch_ring_paths(
   const cudaError_t error = launch_ring_maps<kRows>(problem, layout, paths.table, paths.rows_of_pair, paths.maps, stream);
   if (error != cudaSuccess) return error;
   const int64_t segments = problem.batch * paths.maps.segments;
-  return launch_kernel(
-      ring_path_kernel<kRows, P>, ceil_div(segments, layout.pairs()), kWarp, 0, stream, problem, layout, value, paths);
+  return launch_kernel_at(
+      overlapping(), ring_path_kernel<kRows, P>, ceil_div(segments, layout.pairs()), kWarp, 0, stream, problem, layout,
+      value, paths);
 }
 
 }  // namespace softdtw

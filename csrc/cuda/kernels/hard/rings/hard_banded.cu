@@ -20,7 +20,7 @@ struct NumbersOf {
 cudaError_t hard_ring_forward(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   const auto run = [&](auto launch) { return launch(problem, ring, value, spans, scratch, stream); };
-  if (ring.has_cost_warps) return run(hard_cost_ring_forward);
+  if (ring.cost_blocks > 0) return run(hard_cost_ring_forward);
   if (problem.dim > 1) return run(hard_ring_forward_of_vectors);
   if (problem.cost != Cost::kSqEuclidean) return run(launch_ring<NumbersOf<HardAnyCost>, true>);
   const bool has_penalty = call_of(problem, false).has_penalty;

@@ -16,7 +16,7 @@ cudaError_t hard_ring_forward(
 // Of several dimensions.
 cudaError_t hard_ring_forward_of_vectors(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
-// The same of few pairs, where ring.has_cost_warps.
+// The same of few pairs, where ring.cost_blocks > 0.
 cudaError_t hard_cost_ring_forward(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream);
 

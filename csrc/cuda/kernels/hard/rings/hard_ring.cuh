@@ -53,7 +53,7 @@ constexpr bool kHasRingStepCosts = std::is_base_of_v<HasRingStepCosts, Series>;
 //     lower row = min(min(b + d, a + c + d), u + c + d)
 //
 // so one sum and one minimum lead from u to the row after the next: half of the chain that few pairs wait for, by half as many
-// instructions more. Of numbers, which have the most rows a lane, these take longer than the chain.
+// instructions more. Of numbers, which have the most rows a lane, these take longer than the chain; and of many pairs.
 template <class Series, bool kPenalty, class Steps, bool kInTwos>
 struct HardRingCells {
   static constexpr int kRows = Series::kRows;
@@ -85,30 +85,33 @@ struct HardRingCells {
         const float cost = series.add(column, k, Series::is_inside(mask, k), 0.0f);
         const float lower_cost = series.add(column, k + 1, Series::is_inside(mask, k + 1), 0.0f);
         const float both = cost + lower_cost;
-        const float others = lesser(upper_left, kPenalty ? left[k] + penalty : left[k]);
-        const float lower_others = lesser(left[k], kPenalty ? left[k + 1] + penalty : left[k + 1]);
-        const float to_lower = kPenalty ? both + penalty : both, through_both = kPenalty ? to_lower + penalty : both;
+        const auto stepped = [&](float a) { return kPenalty ? a + penalty : a; };
+        const float others = lesser(upper_left, stepped(left[k])), lower_others = lesser(left[k], stepped(left[k + 1]));
+        const float to_lower = stepped(both), through_both = stepped(to_lower);
         const float beside = lesser(lower_others + lower_cost, others + to_lower);
+        const float best = lesser(stepped(up), others), upper = best + cost;
+        steps.note(k, best, upper_left, up, left[k]);
+        steps.note(k + 1, lesser(stepped(upper), lower_others), left[k], upper, left[k + 1]);
         upper_left = left[k + 1];
-        left[k] = lesser(kPenalty ? up + penalty : up, others) + cost;
+        left[k] = upper;
         left[k + 1] = up = lesser(beside, up + through_both);
       }
-      return;
-    }
+    } else {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      float before = left[k];
-      if constexpr (kHasRingStepCosts<Series>) {
-        upper_left += column.diagonal[k];
-        up += column.up[k];
-        before += column.left[k];
+      for (int k = 0; k < kRows; ++k) {
+        float before = left[k];
+        if constexpr (kHasRingStepCosts<Series>) {
+          upper_left += column.diagonal[k];
+          up += column.up[k];
+          before += column.left[k];
+        }
+        // As in hard_strip.cuh: what comes from the column before is off the chain that runs down the rows.
+        const float others = lesser(upper_left, kPenalty ? before + penalty : before);
+        const float best = lesser(kPenalty ? up + penalty : up, others);
+        steps.note(k, best, upper_left, up, before);
+        upper_left = left[k];
+        left[k] = up = series.add(column, k, Series::is_inside(mask, k), best);
       }
-      // As in hard_strip.cuh: what comes from the column before is off the chain that runs down the rows.
-      const float others = lesser(upper_left, kPenalty ? before + penalty : before);
-      const float best = lesser(kPenalty ? up + penalty : up, others);
-      steps.note(k, best, upper_left, up, before);
-      upper_left = left[k];
-      left[k] = up = series.add(column, k, Series::is_inside(mask, k), best);
     }
   }
   // By the whole warp. No cell to come is below the smallest entry that a lane of the ring holds.
@@ -166,7 +169,8 @@ class HardRingSide {
   // Returns the pair's last entry to the lane that holds it, else 0. Of a side instead: its last row goes to `meets`, by its places
   // in the band. `steps`: of the pair, where they are noted.
   __device__ __forceinline__ double sweep(double* meets, RowSteps* steps = nullptr) {
-    RingSweep<Series, HardRingCells<Series, kPenalty, Steps, kTwoSides && Series::kIsOfVectors>> sweep(band, 0);
+    constexpr bool kInTwos = Series::kIsOfVectors && (kTwoSides || Series::kIsOfFewPairs);
+    RingSweep<Series, HardRingCells<Series, kPenalty, Steps, kInTwos>> sweep(band, 0);
     auto& cells = sweep.cells;
     cells.start(problem, pair);
     const int last_row = band.extent.n - 1, end_row = last_row % kRows;

@@ -29,6 +29,7 @@ __device__ __forceinline__ void leave_value(
 template <class Series, bool kPenalty, bool kTwoSides, class P, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     const __grid_constant__ P problem, const __grid_constant__ HardRingLayout layout, float* value, Paths paths) {
+  paths.let_walks_start();
   const int number = threadIdx.x / layout.lanes, pairs = layout.pairs();
   const int64_t own = int64_t{blockIdx.x} * pairs + number;
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;

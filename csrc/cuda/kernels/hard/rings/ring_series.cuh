@@ -3,7 +3,7 @@
 //
 //     floats_of(layout)                    of shared memory for a side of a pair
 //     read(problem, side, layout, own)     before the first group; own: that memory
-//     kIsOfVectors                         whether costs are those of vectors
+//     kIsOfVectors, kIsOfFewPairs          whether costs are those of vectors, and there are few pairs whatever the problem
 //     start()                              what stands before the table's first cell
 //     look_at(columns, from)               what a column costs, for; from: the lane of the block above
 //     add(column, k, is_inside, best)      the entry of row k: infinity outside the band
@@ -70,7 +70,7 @@ template <int kRows, class CellCost>
 struct HardNumbers : RingNumbers<kRows> {
   using Numbers = RingNumbers<kRows>;
   using Columns = typename Numbers::Columns;
-  static constexpr bool kIsOfVectors = false;
+  static constexpr bool kIsOfVectors = false, kIsOfFewPairs = false;
   static int floats_of(const RingLayout& layout) { return layout.floats_of_pair(); }
   const CellCost cost;
 

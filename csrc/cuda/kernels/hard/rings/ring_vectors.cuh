@@ -25,7 +25,7 @@ class RingVectors : public RingBand<kRows> {
   float4 x[kRows][kFours];
 
  public:
-  static constexpr bool kIsOfVectors = true;
+  static constexpr bool kIsOfVectors = true, kIsOfFewPairs = false;
   struct Columns {
     int column;
     float4 now[kFours];
@@ -39,7 +39,7 @@ class RingVectors : public RingBand<kRows> {
     of_x = of_x_, of_y = of_y_;
     memory = reinterpret_cast<float4*>(own);
     reads_fours = of_x.reads_fours() && of_y.reads_fours();
-    const int first_row = this->block(0) * kRows, first_column = column_of_newest(0);
+    const int first_row = this->block(0) * kRows, first_column = this->column_of_newest(0);
 #pragma unroll
     for (int k = 0; k < kRows; ++k)
 #pragma unroll
@@ -53,7 +53,7 @@ class RingVectors : public RingBand<kRows> {
   __device__ __forceinline__ Columns columns(int i) const { return at(this->first_column(i)); }
   __device__ __forceinline__ void turn(int i, Columns& columns_) {
     __syncwarp();
-    const int first_column = column_of_newest(i) + this->lanes;
+    const int first_column = this->column_of_newest(i) + this->lanes;
     for_each_piece([&](int piece, int own) {
       memory[piece] = next_rows[own];
       place(first_column + piece / kFours, piece % kFours) = next_columns[own];
@@ -72,10 +72,6 @@ class RingVectors : public RingBand<kRows> {
  private:
   __host__ __device__ static int slots_of(const RingLayout& layout) {
     return layout.lanes < kFewestSlots / 2 ? kFewestSlots : 2 * layout.lanes;
-  }
-  // The column of the newest block's lane in the first step of group i: the others are further right, one by one.
-  __device__ __forceinline__ int column_of_newest(int i) const {
-    return (this->first_group + i) * kRows + this->extent.low - 1;
   }
   __device__ __forceinline__ float4& place(int column, int f) const {
     return memory[kCount + f * slots + (column & (slots - 1))];
@@ -97,7 +93,7 @@ class RingVectors : public RingBand<kRows> {
   }
   // What is new in group i: the rows of the block that enters, and columns on the right.
   __device__ __forceinline__ void fetch(int i) {
-    const int first_row = (this->first_group + i) * kRows, first_column = column_of_newest(i) + this->lanes;
+    const int first_row = (this->first_group + i) * kRows, first_column = this->column_of_newest(i) + this->lanes;
     for_each_piece([&](int piece, int own) {
       next_rows[own] = of_x.four(first_row + piece / kFours, piece % kFours, reads_fours);
       next_columns[own] = of_y.four(first_column + piece / kFours, piece % kFours, reads_fours);

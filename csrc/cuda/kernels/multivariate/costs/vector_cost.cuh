@@ -94,6 +94,8 @@ using Roots = VectorCost<EuclideanVectors>;
 using SquaresAndRoots = EitherVectorCost<Squared, Roots>;
 using CityblockAndHuber = EitherVectorCost<VectorCost<CityblockVectors>, VectorCost<HuberVectors>>;
 using NotSquared = EitherVectorCost<Roots, CityblockAndHuber>;
+// What kernels of many dimensions are compiled for, in the order of Cost.
+using CostsOfMany = std::tuple<Squared, Roots, CityblockAndHuber, CityblockAndHuber>;
 
 // f(type): of one cost that one, of two the one that `cost` is. To be called outside the loops over cells and dimensions.
 template <class CostType, class F>
