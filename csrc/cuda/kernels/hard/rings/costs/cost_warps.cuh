@@ -173,8 +173,7 @@ class RingCostWarp {
 #pragma unroll
       for (int q = 0; q < Stage::kFours; ++q)
         group.cells[r][q][threadIdx.x] = {costs[r][4 * q], costs[r][4 * q + 1], costs[r][4 * q + 2], costs[r][4 * q + 3]};
-    __syncwarp();
-    if (threadIdx.x == 0) memory.groups.commit(i);
+    memory.groups.commit(i);
   }
   // Sums over the dimensions of the lane's cells: add(row, column, sum).
   template <class Add>

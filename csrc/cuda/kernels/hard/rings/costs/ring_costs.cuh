@@ -18,7 +18,7 @@ struct GroupOfCosts {
 // Shared memory of a block. Behind it are the vectors that costs are computed from (StageOfVectors).
 template <int kRows>
 struct alignas(16) RingCostMemory {
-  Pipeline<GroupOfCosts<kRows>, 1, cost_ring_groups(kRows)> groups;
+  Pipeline<GroupOfCosts<kRows>, kWarp, cost_ring_groups(kRows)> groups;
 };
 
 // The series of a side, of which the sweep sees costs alone (ring_series.cuh has what it asks for).
