@@ -254,6 +254,11 @@ def test_paths_of_many_segments(n, m, radius, dim):
     assert_best(alone, x, y, bandwidth=radius, penalty=1.0)
 
 
+def test_paths_of_more_steps_than_shared_memory_holds():
+    """Their maps are in device memory."""
+    assert_same_paths(whole(1, 2000, 1), whole(1, 1990, 2), bandwidth=205, warp_penalty=1.0)
+
+
 @pytest.mark.parametrize("dim", [3, 21, 45])
 @pytest.mark.parametrize("cost", ["sqeuclidean", "cityblock"])
 @pytest.mark.parametrize(("n", "m", "radius"), [(45, 50, 6), *([(230, 220, 100)] if GPU == "cuda" else [])])

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
-#include "cuda/kernels/hard/paths/ring_paths.cuh"
+#include "cuda/kernels/hard/paths/ring_walks.cuh"
 #include "hard_ring.cuh"
 
 namespace softdtw {
@@ -22,7 +22,7 @@ __device__ __forceinline__ void leave_value(
     const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
     __syncwarp();  // what lanes have written of steps, others read
     const bool is_own = exists && (side.band.fits || !side.is_whole_valid());
-    if (is_own && !paths.maps.exist()) paths.write(side.band, pair, has_path);
+    if (is_own && paths.walks == RingWalks::kOfLanes) paths.write(side.band, pair, has_path);
   }
 }
 
