@@ -8,7 +8,7 @@ from cases import KernelCase, normal, run, run_from_cost
 
 from emulation.device import EmulatedGPU
 from emulation.test_emulated_gpu import OPTIONS, WRONG
-from torchsoftdtw import dtw, soft_dtw
+from torchsoftdtw import dtw, dtw_path, soft_dtw
 from torchsoftdtw._kernels import ops
 
 # Kernel, gamma, batch, n, m, dim: small, as watching takes long. Pairs of gamma 0.1 and 0.2 are given up half-way by the
@@ -69,6 +69,7 @@ def main():
             gpu.set_order(seed, 4, True)
             soft_dtw(x, y, 1.0, kernel="tiled/bidirectional", bandwidth=30)
             dtw(x, y[:, :130], bandwidth=9)
+            dtw_path(x.repeat(1, 1, 3), y[:, :130].repeat(1, 1, 3), bandwidth=9)  # from products, and a walk by a block
         for batch, n, m in ((2, 60, 50), (1, 300, 37)):  # ready-made costs
             for seed in range(2):
                 gpu.set_order(seed, 4, True)
