@@ -51,7 +51,7 @@ void rest(int64_t round) {
 struct CpuBackend {
   struct Plan {  // there is one
     int code() const { return 0; }
-    bool needs_zeros() const { return true; }
+    bool needs_zeros() const { return false; }  // forward clears what it keeps
   };
 
   static Plan plan(const Call&, const std::string& kernel, int64_t, int) {
@@ -68,7 +68,7 @@ struct CpuBackend {
 
   template <typename T>
   static int64_t saved_bytes(const Problem<T>& problem, const Plan&) {
-    return problem.batch * Table<T>::bytes(problem.n, problem.m);
+    return problem.batch * Table<T>::bytes(table_shape(problem));
   }
 
   template <typename T>

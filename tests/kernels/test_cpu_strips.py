@@ -9,6 +9,8 @@ import pytest
 import torch
 from cases import COSTS, GRADIENT_TOLERANCE, VALUE_TOLERANCE, KernelCase, normal, numpy64, run
 
+from torchsoftdtw._kernels import ops
+
 CPU = KernelCase("cpu", "cpu")
 LENGTHS = [(64, 64), (65, 63), (79, 81), (97, 130), (130, 97), (128, 192), (200, 33), (17, 190)]
 RADII = [0, 1, 7, 8, 15, 16, 23, 31, 32, 48, 100]
@@ -31,6 +33,25 @@ def test_bands_around_the_quarters_of_a_strip(lengths, penalty, dtype):
     n, m = lengths
     x, y = normal(len(RADII), n, 1, seed=n, dtype=dtype), normal(len(RADII), m, 1, seed=m, dtype=dtype)
     assert_like_oracle(x, y, 0.5, bandwidth=RADII, warp_penalty=penalty)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("lengths", [*LENGTHS, (500, 420), (421, 900), (700, 700)], ids=str)
+def test_a_band_of_all_pairs_is_kept_closer_together(lengths, dtype):
+    """Strips share what neither of two needs; where pairs have bands of their own each has its place."""
+    x, y = (normal(2, size, 1, seed=size, dtype=dtype) for size in lengths)
+    for radius in (*RADII, 178, 300):
+        shared, own = (run(CPU, x, y, 0.5, bandwidth=band) for band in (radius, [radius, radius]))
+        for result, expected in zip(shared, own, strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_what_is_kept_goes_with_the_band():
+    whole, banded = (
+        ops.cpu_saved_size(4, 2048, 2048, 1, False, "sqeuclidean", False, False, radius, False, "cpu", 0, 0)
+        for radius in (-1, 204)
+    )
+    assert banded < 0.31 * whole
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.01])

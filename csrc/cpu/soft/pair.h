@@ -100,58 +100,92 @@ inline Strip strip_of(const Pair<T>& pair, int64_t row) {
   return {row, first, (right < pair.m - 1 ? right : pair.m - 1) + bottom - row};
 }
 
+// What a pair's table has at most: N rows and M columns, of which `width` are in a row's band.
+struct TableShape {
+  int64_t n, m, width;
+
+  int64_t strips() const { return ceil_div(n, kRows); }
+};
+
+// Bands that are the same for all pairs of full length, as backward has to know them too.
+template <typename T>
+TableShape table_shape(const Problem<T>& problem) {
+  const bool is_shared = !problem.x_lengths && !problem.y_lengths && !problem.bandwidths && problem.bandwidth >= 0;
+  const int64_t apart = problem.m > problem.n ? problem.m - problem.n : problem.n - problem.m;
+  const bool is_narrow = is_shared && problem.bandwidth < problem.m && 2 * problem.bandwidth + 1 + apart < problem.m;
+  return {problem.n, problem.m, is_narrow ? 2 * problem.bandwidth + 1 + apart : problem.m};
+}
+
 // Edges and snapshots of one pair, in the `saved` tensor or, where nothing is kept, in scratch memory (one edge, no snapshot).
 //
 // One edge is enough where nothing is kept: a strip reads a column before it writes it, and the strip below reads it next.
 //
-// Bytes per pair, a function of the padded N and M alone:
-//   strips = ceil(N / 64), segments = ceil((M + 63) / 256), edge = (strips - 1) M
-//   round_up(edge (8 + sizeof(T)) + strips segments (8 + 256 sizeof(T)), 64)
+// Column c of a strip's edge is at strip stride + c, and its segment s at strip segments + s, where strips share the places
+// that neither of two needs: with a band a strip writes columns from its first step less 63 on, up to its last row's last one, and the
+// strip below begins 64 columns further right.
+//
+// Bytes per pair:
+//   strips = ceil(N / 64), whole = ceil((M + 63) / 256)
+//   stride = min(M, width + 79), segments = min(whole, ceil((width + 79) / 256) + 1)
+//   edges = (strips - 2) stride + M, or 0 of one strip; snapshots = (strips - 1) segments + whole
+//   round_up(edges (8 + sizeof(T)) + snapshots (8 + 256 sizeof(T)), 64)
 template <typename T>
 struct Table {
-  double* edge_m;              // [strips - 1][M], absolute
-  double* snapshot_reference;  // [strips][segments]
-  T* edge_s;                   // [strips - 1][M]
-  T* snapshots;                // [strips][segments][4][kRows]
+  double* edge_m;              // [edges], absolute
+  double* snapshot_reference;  // [snapshots]
+  T* edge_s;                   // [edges]
+  T* snapshots;                // [snapshots][4][kRows]
   int64_t edge_stride;         // 0: every strip overwrites the edge above it
   int64_t segments;            // 0: no snapshots
 
-  static int64_t strips_of(int64_t n) { return ceil_div(n, kRows); }
-  static int64_t segments_of(int64_t m) { return ceil_div(m + kRows - 1, kSegment); }
-  static int64_t payload(int64_t n, int64_t m) {
-    const int64_t strips = strips_of(n), edge = (strips - 1) * m;
-    return edge * int64_t(sizeof(double) + sizeof(T)) +
-           strips * segments_of(m) * int64_t(sizeof(double) + 4 * kRows * sizeof(T));
+  static constexpr int64_t kBesideBand =
+      kRows + kSteps - 1;  // columns before a strip's first row's, rounded down to a block
+  static int64_t whole_segments_of(const TableShape& shape) { return ceil_div(shape.m + kRows - 1, kSegment); }
+  static int64_t stride_of(const TableShape& shape) {
+    return shape.width + kBesideBand < shape.m ? shape.width + kBesideBand : shape.m;
   }
-  static int64_t bytes(int64_t n, int64_t m) { return round_up(payload(n, m), 64); }
+  static int64_t segments_of(const TableShape& shape) {
+    const int64_t of_band = ceil_div(shape.width + kBesideBand, kSegment) + 1, whole = whole_segments_of(shape);
+    return of_band < whole ? of_band : whole;
+  }
+  static int64_t edges_of(const TableShape& shape) {
+    return shape.strips() > 1 ? (shape.strips() - 2) * stride_of(shape) + shape.m : 0;
+  }
+  static int64_t snapshots_of(const TableShape& shape) {
+    return (shape.strips() - 1) * segments_of(shape) + whole_segments_of(shape);
+  }
+  static int64_t payload(const TableShape& shape) {
+    return edges_of(shape) * int64_t(sizeof(double) + sizeof(T)) +
+           snapshots_of(shape) * int64_t(sizeof(double) + 4 * kRows * sizeof(T));
+  }
+  static int64_t bytes(const TableShape& shape) { return round_up(payload(shape), 64); }
 
   // The bytes that a forward pass leaves alone: padding, and snapshots of segments that the last strip does not reach.
-  void clear_rest(char* memory, int64_t n, int64_t m, const Strip& last_strip) const {
+  void clear_rest(char* memory, const TableShape& shape, const Strip& last_strip) const {
     for (int64_t segment = last_strip.last / kSegment + 1; segment < segments; ++segment) {
-      const int64_t at = (strips_of(n) - 1) * segments + segment;
+      const int64_t at = (shape.strips() - 1) * segments + segment;
       snapshot_reference[at] = 0;
       __builtin_memset(snapshots + at * 4 * kRows, 0, 4 * kRows * sizeof(T));
     }
-    const int64_t used = payload(n, m);
-    __builtin_memset(memory + used, 0, bytes(n, m) - used);
+    const int64_t used = payload(shape);
+    __builtin_memset(memory + used, 0, bytes(shape) - used);
   }
 
   // Forward leaves this in place of a table that float32 could not hold (exactness.h). The first reference is 0 otherwise.
-  void clear_unsound(char* memory, int64_t n, int64_t m) const {
-    __builtin_memset(memory, 0, bytes(n, m));
+  void clear_unsound(char* memory, const TableShape& shape) const {
+    __builtin_memset(memory, 0, bytes(shape));
     snapshot_reference[0] = __builtin_nan("");
   }
   bool unsound() const { return snapshot_reference[0] != snapshot_reference[0]; }
 
-  static Table saved(char* memory, int64_t n, int64_t m) {
-    const int64_t strips = strips_of(n), edge = (strips - 1) * m, count = strips * segments_of(m);
+  static Table saved(char* memory, const TableShape& shape) {
     Table table;
     table.edge_m = reinterpret_cast<double*>(memory);
-    table.snapshot_reference = table.edge_m + edge;
-    table.edge_s = reinterpret_cast<T*>(table.snapshot_reference + count);
-    table.snapshots = table.edge_s + edge;
-    table.edge_stride = m;
-    table.segments = segments_of(m);
+    table.snapshot_reference = table.edge_m + edges_of(shape);
+    table.edge_s = reinterpret_cast<T*>(table.snapshot_reference + snapshots_of(shape));
+    table.snapshots = table.edge_s + edges_of(shape);
+    table.edge_stride = stride_of(shape);
+    table.segments = segments_of(shape);
     return table;
   }
 };

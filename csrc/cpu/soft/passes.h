@@ -73,6 +73,7 @@ struct ForwardPass {
     const int64_t b = task.b = selection.pair(index);
     const Extent extent = problem.extent(b);
     task.turns = 0;
+    if (saved && problem.ragged()) std::memset(kept(b), 0, Table<T>::bytes(table_shape(problem)));
     if (!extent.valid()) {
       value[b] = std::numeric_limits<Input>::quiet_NaN();
       return;
@@ -82,9 +83,9 @@ struct ForwardPass {
     task.pair = pack(problem, b, extent, workspace);
     task.table = {workspace.edge_m, nullptr, workspace.edge_s, nullptr, 0, 0};
     if (saved) {
-      task.table = Table<T>::saved(kept(b), problem.n, problem.m);
+      task.table = Table<T>::saved(kept(b), table_shape(problem));
       const Strip last = strip_of(task.pair, (task.pair.n - 1) / kRows * kRows);
-      if (!problem.ragged()) task.table.clear_rest(kept(b), problem.n, problem.m, last);
+      if (!problem.ragged()) task.table.clear_rest(kept(b), table_shape(problem), last);
     }
     task.turns = task.pair.strips();
     start_states(workspace.states, task.turns, kNone);
@@ -98,10 +99,10 @@ struct ForwardPass {
     value[task.b] = Input(total / task.pair.scale);
     if (!unsound || sound(range_of(states, task.turns), total, task.pair.n + task.pair.m)) return;
     unsound[task.b] = 1;
-    if (saved) task.table.clear_unsound(kept(task.b), problem.n, problem.m);
+    if (saved) task.table.clear_unsound(kept(task.b), table_shape(problem));
   }
 
-  char* kept(int64_t b) const { return saved + b * Table<T>::bytes(problem.n, problem.m); }
+  char* kept(int64_t b) const { return saved + b * Table<T>::bytes(table_shape(problem)); }
 };
 
 template <typename T, typename Input>
@@ -127,8 +128,8 @@ struct BackwardPass {
     if (!extent.valid() || !std::isfinite(gradient.value[b])) return spoil_gradient(problem, gradient, extent, b, 0, 1);
     Workspace<T>& workspace = task.workspace;
     workspace.carve(problem, needs(), memory);
-    char* const kept = saved ? saved + b * Table<T>::bytes(problem.n, problem.m) : workspace.table;
-    task.table = Table<T>::saved(kept, problem.n, problem.m);
+    char* const kept = saved ? saved + b * Table<T>::bytes(table_shape(problem)) : workspace.table;
+    task.table = Table<T>::saved(kept, table_shape(problem));
     if (unsound && task.table.unsound()) {
       unsound[b] = 1;
       return;

@@ -19,13 +19,13 @@ class SoftElasticWork {
   // What forward keeps of each pair for backward.
   static int64_t kept_bytes(const ElasticProblem<Input>& problem) {
     const int64_t border = problem.sum_border ? 1 : 0;
-    return Table<T>::bytes(problem.n + border, problem.m + border);
+    return Table<T>::bytes({problem.n + border, problem.m + border, problem.m + border});
   }
-  Table<T> kept(char* memory) const { return Table<T>::saved(memory, n_, m_); }
+  Table<T> kept(char* memory) const { return Table<T>::saved(memory, shape()); }
   void clear_rest(const Pair<T>& table, char* memory) const {
-    kept(memory).clear_rest(memory, n_, m_, strip_of(table, (table.n - 1) / kRows * kRows));
+    kept(memory).clear_rest(memory, shape(), strip_of(table, (table.n - 1) / kRows * kRows));
   }
-  void clear_unsound(char* memory) const { kept(memory).clear_unsound(memory, n_, m_); }
+  void clear_unsound(char* memory) const { kept(memory).clear_unsound(memory, shape()); }
 
   // edge: one, where nothing is kept. gradients: null in forward.
   struct Needs {
@@ -47,7 +47,7 @@ class SoftElasticWork {
     const int64_t weights = problem_.measure == Measure::kWeighted ? 2 * weights_of_parity() : 0;
     weights_ = parts.take<T>(weights);
     wide_weights_ = parts.take<double>(sizeof(T) < sizeof(double) ? weights : 0);
-    states = parts.take<StripState>(Table<T>::strips_of(n_));
+    states = parts.take<StripState>(ceil_div(n_, kRows));
     edge = {};
     edge.edge_m = parts.take<double>(needs.edge ? m_ : 0);
     edge.edge_s = parts.take<T>(needs.edge ? m_ : 0);
@@ -105,6 +105,7 @@ class SoftElasticWork {
  private:
   static constexpr int64_t kBefore = 16;  // numbers before x, which rows above the first one may read
 
+  TableShape shape() const { return {n_, m_, m_}; }
   void carve_sums(const ElasticGradient<Input>& gradients, Parts& parts) {
     const Measure measure = problem_.measure;
     const int64_t dim = measure == Measure::kMatrix ? 0 : problem_.dim;
@@ -118,7 +119,7 @@ class SoftElasticWork {
     both(kind_of(measure) == StepKind::kGaps, scratch.x_gaps, scratch.y_gaps);
     both(problem_.x_times.data && gradients.x_times, scratch.x_times, scratch.y_times);
     both(measure == Measure::kMsm, scratch.x_before, scratch.y_before);
-    if (gradients.gamma || gradients.parameter) scratch.totals = parts.take<ElasticTotals>(Table<T>::strips_of(n_));
+    if (gradients.gamma || gradients.parameter) scratch.totals = parts.take<ElasticTotals>(ceil_div(n_, kRows));
   }
 
   // Element i of a row's numbers, i from 0 to n - 1 of the table, from `from(i)` of the series.

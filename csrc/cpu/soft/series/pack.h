@@ -49,10 +49,10 @@ struct Workspace {
       x_halves = {parts.take<T>(x_size), parts.take<T>(x_size)};
       y_halves = {parts.take<T>(y_size), parts.take<T>(y_size)};
     }
-    states = parts.take<StripState>(Table<T>::strips_of(problem.n));
+    states = parts.take<StripState>(ceil_div(problem.n, kRows));
     edge_m = parts.take<double>(needs.edge ? problem.m : 0);
     edge_s = parts.take<T>(needs.edge ? problem.m : 0);
-    table = parts.take<char>(needs.table ? Table<T>::bytes(problem.n, problem.m) : 0);
+    table = parts.take<char>(needs.table ? Table<T>::bytes(table_shape(problem)) : 0);
     scratch = {};
     scratch.incoming = parts.take<T>(needs.backward ? problem.m : 0);
     scratch.dx = parts.take<T>(needs.backward ? x_size : 0);
