@@ -47,7 +47,7 @@ class SoftElasticWork {
     const int64_t weights = problem_.measure == Measure::kWeighted ? 2 * weights_of_parity() : 0;
     weights_ = parts.take<T>(weights);
     wide_weights_ = parts.take<double>(sizeof(T) < sizeof(double) ? weights : 0);
-    states = parts.take<StripState>(ceil_div(n_, kRows));
+    states = parts.take<StripState>(shape().strips());
     edge = {};
     edge.edge_m = parts.take<double>(needs.edge ? m_ : 0);
     edge.edge_s = parts.take<T>(needs.edge ? m_ : 0);

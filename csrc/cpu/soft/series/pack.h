@@ -49,7 +49,7 @@ struct Workspace {
       x_halves = {parts.take<T>(x_size), parts.take<T>(x_size)};
       y_halves = {parts.take<T>(y_size), parts.take<T>(y_size)};
     }
-    states = parts.take<StripState>(ceil_div(problem.n, kRows));
+    states = parts.take<StripState>(table_shape(problem).strips());
     edge_m = parts.take<double>(needs.edge ? problem.m : 0);
     edge_s = parts.take<T>(needs.edge ? problem.m : 0);
     table = parts.take<char>(needs.table ? Table<T>::bytes(table_shape(problem)) : 0);
