@@ -120,14 +120,23 @@ constexpr Ring kRings[] = {{4, 4},  {6, 4},  {8, 4},  {4, 8},  {6, 8},  {8, 8},
 constexpr int kFewRows = 4;
 constexpr int64_t kWidestRing = kRings[std::size(kRings) - 1].width();
 
-// A ring for all pairs. Where they have bands or lengths of their own, nobody knows before the call how wide they are: as wide as a
-// radius of a tenth and lengths that differ by half the longer series. Wider ones are given up.
-constexpr int64_t kMostRingBytes = 40 * 1024;  // of the series of a warp's pairs: with more there are too few warps
-inline Ring ring_of(const Call& call) {
+// Columns of a row in the band, which has a radius of a tenth where each pair has its own.
+inline int64_t band_width(const Call& call) {
   const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
   const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
-  int64_t width = 2 * radius + 1 + apart;
-  if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  return 2 * radius + 1 + apart;
+}
+// Those that a ring has to hold. Where pairs have bands or lengths of their own, nobody knows before the call how wide they are: as
+// wide as a radius of a tenth and lengths that differ by half the longer series. Wider ones are given up.
+inline int64_t ring_band_width(const Call& call) {
+  const int64_t width = band_width(call);
+  return call.is_ragged ? std::max(width, std::min(width + std::max(call.n, call.m) / 2, kWidestRing)) : width;
+}
+
+// A ring for all pairs.
+constexpr int64_t kMostRingBytes = 40 * 1024;  // of the series of a warp's pairs: with more there are too few warps
+inline Ring ring_of(const Call& call) {
+  const int64_t width = ring_band_width(call);
   const auto holds = [&](const Ring& ring) {
     if (call.dim > 1) return width <= ring.width();
     const bool is_short = call.n + call.m <= kLongestShort;

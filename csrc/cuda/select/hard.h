@@ -51,11 +51,8 @@ constexpr int fewest_lanes_of_vectors(int rows) { return rows == 4 ? 4 : rows ==
 inline HardRing hard_ring_of(const Call& call, const Device& device) {
   constexpr int64_t kBytesOfWarp = 28 * 1024;  // of series in shared memory, so that a multiprocessor has eight warps
   constexpr int64_t kShortest = 64;
-  const int64_t longest = std::max(call.n, call.m), apart = longest - std::min(call.n, call.m);
-  const int64_t radius = call.bandwidth >= 0 ? call.bandwidth : longest / 10;
-  if (radius >= longest) return {};
-  int64_t width = 2 * radius + 1 + apart;
-  if (call.is_ragged) width = std::max(width, std::min(width + longest / 2, kWidestRing));
+  if (call.bandwidth >= std::max(call.n, call.m)) return {};
+  const int64_t width = ring_band_width(call);
   const auto warps = [&](const Ring& ring) { return ceil_div(call.batch * ring.lanes, kLanes); };
   const auto sides = [&](const Ring& ring) {
     return !call.keeps && call.n >= kShortest && 2 * warps(ring) <= int64_t{kSchedulers} * device.processors ? 2 : 1;
@@ -107,7 +104,7 @@ inline HardRing cost_ring_of(const Call& call, const Device& device) {
   const int shared = call.batch <= device.processors ? 1 : kMostShared;
   if (call.batch > shared * int64_t{device.processors}) return {};
   if (shared > 1 && !call.keeps && call.dim <= kFewDims) return {};
-  const int64_t width = 2 * int64_t{call.bandwidth} + 1 + std::max(call.n, call.m) - std::min(call.n, call.m);
+  const int64_t width = band_width(call);
   const int sides = !call.keeps && call.n >= kShortest && 2 * call.batch <= device.processors ? 2 : 1;
   const int times = (4 * call.batch <= device.processors ? 1 : 2) * (call.is_of_squares() ? 1 : 2);
   for (const Ring& ring : {Ring{4, kLanes}, Ring{8, kLanes}}) {
@@ -183,8 +180,7 @@ constexpr int kElasticRows = 4, kElasticTallRows = 8, kElasticTallestRows = 16;
 
 inline int elastic_rows(const Call& call, const Device& device) {
   constexpr int kWarpsOfProcessor = 8, kMostStrips = 8, kOfCell = 8, kOfColumn = 20;  // instructions
-  const int64_t apart = std::max(call.n, call.m) - std::min(call.n, call.m);
-  const int64_t width = call.bandwidth >= 0 ? 2 * int64_t{call.bandwidth} + 1 + apart : call.m;
+  const int64_t width = call.bandwidth >= 0 ? band_width(call) : call.m;
   const auto time = [&](int rows) {
     const int64_t columns = std::min(call.m, width + kLanes * rows) + kLanes;
     return strips_of(call.n, rows) * columns * (rows * kOfCell + kOfColumn);

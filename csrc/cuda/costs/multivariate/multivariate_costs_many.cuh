@@ -16,8 +16,6 @@
 
 namespace softdtw {
 
-constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
-
 // kMarks: costs from differences get a minus, for gradients that would cancel where the costs did. Own: how the series are seen, and
 // `others` what that takes.
 template <class CostType, bool kFours, class Pipeline, bool kMarks, class Own = Vectors>

@@ -52,6 +52,9 @@ struct VectorCost<HuberVectors> : PlainVectorCost<HuberVectors> {
   }
 };
 
+// |x|^2 + |y|^2 - 2 x.y cancels where x is near y: a cost below this share of |x|^2 + |y|^2 has lost more than four bits.
+constexpr float kCancelled = 1.0f / 16;
+
 // Not of vectors, but ready-made, in a matrix.
 struct ReadyMade {
   using Sum = void;

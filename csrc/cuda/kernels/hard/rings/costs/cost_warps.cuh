@@ -49,7 +49,6 @@ class RingCostWarp {
   using Stage = StageOfVectors<kRows>;
   static constexpr int kGroup = kRows + 1, kWarps = cost_warps(kRows), kThreads = kWarps * kWarp;
   static_assert(kWarp + 2 * kWarps * kRows <= Stage::kColumns);
-  static constexpr float kCancelled = 1.0f / 16;  // a cost below this share of |x|^2 + |y|^2 has lost more than four bits
   static constexpr int kFewestProductDims = 32;
   static constexpr int kWithoutAttempt = 7;  // groups of the warp, once one has cancelled
   const Band& band;
@@ -69,6 +68,8 @@ class RingCostWarp {
         stage(memory, dims) {}
 
   __device__ __forceinline__ void run() {
+    bool has_norms = false;
+    with_kind<CostType>(band.cost, [&](auto type) { has_norms = has_products<decltype(type)>(); });
     clear_dims();
     fetch_blocks(band.first_group - kWarp + 1, kWarp - 1 + kWarps);
     fetch_columns(band.column_of_newest(0), end_column(kWarps - 1) - band.column_of_newest(0));
@@ -77,7 +78,7 @@ class RingCostWarp {
       __pipeline_commit();
       __pipeline_wait_prior(0);
       ptx::bar_sync<kThreads>();
-      if (has_products()) {
+      if (has_norms) {
         const int before = first == 0 ? kWarp - 1 : 0;
         const int first_column = first == 0 ? band.column_of_newest(0) : end_column(first - 1);
         find_norms(
@@ -96,10 +97,9 @@ class RingCostWarp {
   // Of what lanes meet in group i.
   __device__ __forceinline__ int end_column(int i) const { return band.column_of_newest(i) + kWarp + kRows; }
   __device__ __forceinline__ int thread() const { return warp * kWarp + threadIdx.x; }
+  template <class Type>
   __device__ __forceinline__ bool has_products() const {
-    bool are_of_squares = false;
-    with_kind<CostType>(band.cost, [&](auto type) { are_of_squares = kIsOfSquares<decltype(type)>; });
-    return are_of_squares && dim >= kFewestProductDims;
+    return kIsOfSquares<Type> && dim >= kFewestProductDims;
   }
   // Of vectors that have come with this round, by four threads each.
   __device__ __forceinline__ void find_norms(int first_block, int blocks, int first_column, int columns) const {
@@ -155,7 +155,7 @@ class RingCostWarp {
       using Type = decltype(type);
       bool is_done = false;
       if constexpr (kIsOfSquares<Type>) {
-        if (dim >= kFewestProductDims && --without_attempt < 0) {
+        if (has_products<Type>() && --without_attempt < 0) {
           is_done = __all_sync(kAllLanes, products(i, costs));
           if (!is_done) without_attempt = kWithoutAttempt;
         }
