@@ -15,6 +15,9 @@ using emulation::machine;
 inline unsigned shared_address(const void* object) { return static_cast<unsigned>(__cvta_generic_to_shared(object)); }
 template <class T>
 void pin(T&) {}
+inline void store_where(unsigned holds, void* to, int a, int b) {
+  if (holds != 0) static_cast<int*>(to)[0] = a, static_cast<int*>(to)[1] = b;
+}
 inline double with_upper_word_where(unsigned holds, double a) {
   return holds != 0 ? a : __hiloint2double(0, __double2loint(a));
 }

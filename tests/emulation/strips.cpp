@@ -10,6 +10,7 @@ inline int linear_steps_done = 0;  // up to the last look of the linear domain's
 #include "cuda/kernels/banded/banded_forward.cuh"
 #include "cuda/kernels/bidirectional/bidirectional.cuh"
 #include "cuda/kernels/extended_range/engines.cuh"
+#include "cuda/kernels/hard/paths/ring_walk.cuh"
 #include "cuda/kernels/hard/rings/hard_ring.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_backward.cuh"
 #include "cuda/kernels/integer_log2/integer_log2_forward.cuh"
@@ -217,6 +218,7 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
   const HardRingLayout layout(pair.n, pair.m, HardRing{Ring{kRows, lanes}, 1 + kTwoSides}, Series::floats_of);
   std::vector<double> meets[2], series[2];
   std::vector<RowSteps> steps(words_of_steps(layout) * lanes * kRows, RowSteps{0x2f1b9d43u, 0xd18e6a35u});
+  std::vector<RowSteps> words(ring_walk_bytes(kRows) / sizeof(RowSteps));
   bool fits = false;
   for (const int side : {1, 0}) {
     meets[side].assign(layout.columns_that_meet() + 1, INFINITY);
@@ -235,14 +237,29 @@ bool run_hard_ring_of(const Pair<float>& pair, int lanes) {
         fits = true;
       }
       if constexpr (!std::is_same_v<Steps, NoSteps>) {
-        __syncwarp();
-        if (has_pair)
-          RingWalk<kRows>(ring.band, steps.data(), ring.band.last_block(), ring.band.extent.m - 1)
-              .walk(0, [&](int row, int first, int last) { pair.dx[row] = 4096 * first + last; });
+        const auto visit = [&](int row, int first, int last) {
+          if (row >= 0) pair.dx[row] = 4096 * first + last;
+        };
+        RingWalk<kRows>(ring.band, steps.data(), words.data(), has_pair).walk(visit);
       }
     });
   }
   return fits;
+}
+// Walks back over given words of steps, whatever they hold: dx gets what it has of every row, as above, dy how often it came there.
+template <int kRows>
+void run_walk(const Pair<float>& pair, int lanes, const unsigned* given) {
+  const Problem<float> problem = problem_of(pair);
+  const RingLayout layout(pair.n, pair.m, Ring{kRows, lanes});
+  std::vector<RowSteps> steps(words_of_steps(layout) * lanes * kRows), words(ring_walk_bytes(kRows) / sizeof(RowSteps));
+  for (RowSteps& row : steps) row = {*given++ | RingSteps<kRows>::kBeyond, *given++ | RingSteps<kRows>::kBeyond};
+  in_a_warp([&] {
+    const bool has_pair = static_cast<int>(threadIdx.x) < lanes;
+    const RingBand<kRows> band(layout, problem.extent(0), has_pair);
+    RingWalk<kRows>(band, steps.data(), words.data(), has_pair).walk([&](int row, int first, int last) {
+      if (row >= 0) pair.dx[row] = 4096 * first + last, pair.dy[row] += 1;
+    });
+  });
 }
 template <int kRows>
 bool run_hard_ring(const Pair<float>& pair, int lanes, int sides) {
@@ -346,6 +363,13 @@ bool hard_ring(const Pair<float>* pair, int rows, int lanes, int sides) {
          : rows == 6 ? run_hard_ring<6>(*pair, lanes, sides)
          : rows == 8 ? run_hard_ring<8>(*pair, lanes, sides)
                      : run_hard_ring<kRowsOfFewPairs>(*pair, lanes, sides);
+}
+
+void walk(const Pair<float>* pair, int rows, int lanes, const unsigned* given) {
+  rows == 4   ? run_walk<4>(*pair, lanes, given)
+  : rows == 6 ? run_walk<6>(*pair, lanes, given)
+  : rows == 8 ? run_walk<8>(*pair, lanes, given)
+              : run_walk<kRowsOfFewPairs>(*pair, lanes, given);
 }
 
 // Of tables swept from both their ends, and of a radius below 0: in kernels that know of no band.

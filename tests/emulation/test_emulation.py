@@ -240,6 +240,26 @@ def test_a_ring_of_hard_dtw_finds_the_path(strips, rows, lanes):
             assert found == path, f"{n} x {m}, radius {own}, penalty {penalty}"
 
 
+@pytest.mark.parametrize(("rows", "lanes"), RINGS)
+@pytest.mark.parametrize("kind", ["noise", "left", "up", "diagonal"])
+def test_a_walk_ends_whatever_the_steps_are(strips, rows, lanes, kind):
+    """It comes once to every row of the pair, from the last cell on, and to columns that there are."""
+    n, m, radius = 3 * lanes + 5, 3 * lanes + 9, lanes // 2
+    generator = np.random.default_rng(rows)
+    every = {"left": (~0, ~0), "up": (~0, 0), "diagonal": (0, 0)}
+    steps = generator.integers(0, 2**32, (1 << 16, 2)) if kind == "noise" else np.tile(every[kind], (1 << 16, 1))
+    steps = np.ascontiguousarray(steps & 0xFFFFFFFF, dtype=np.uint32)
+    spans, visits = torch.full((n,), nan), torch.zeros(n)
+    pair = Pair(n=n, m=m, gamma=1.0, bandwidth=radius, dx=spans.data_ptr(), dy=visits.data_ptr())
+    strips.walk(ctypes.byref(pair), rows, lanes, ctypes.c_void_p(steps.ctypes.data))
+    assert (visits == 1).all()
+    first, last = spans // 4096, spans % 4096
+    assert last[-1] == m - 1
+    assert (first >= 0).all()
+    assert (last >= first).all()
+    assert (last <= m - 1).all()
+
+
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))
 def test_values_and_gradients(patient_strips, name, engine, given):
     case, dtype = case_of(name), DTYPES[engine]

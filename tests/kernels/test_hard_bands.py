@@ -240,8 +240,8 @@ def test_ties_are_broken_in_the_documented_order(n, m, radius, penalty, cost, di
 
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize(("n", "m", "radius"), [(330, 320, 30), (300, 420, 9), (420, 400, 200)])  # last: a ring of 14 rows
-def test_paths_of_many_segments(n, m, radius, dim):
-    """Rows of few pairs are cut into segments, and maps say where a path comes into each (csrc/cuda/kernels/hard/paths)."""
+def test_paths_of_many_words(n, m, radius, dim):
+    """A walk back goes from word to word of noted steps (csrc/cuda/kernels/hard/paths)."""
     x, y = whole(2, n, n, dim=dim), whole(2, m, m + 1, dim=dim)
     options = {"bandwidth": radius, "warp_penalty": 1.0}
     assert_same_paths(x, y, **options)
@@ -254,8 +254,7 @@ def test_paths_of_many_segments(n, m, radius, dim):
     assert_best(alone, x, y, bandwidth=radius, penalty=1.0)
 
 
-def test_paths_of_more_steps_than_shared_memory_holds():
-    """Their maps are in device memory."""
+def test_long_paths():
     assert_same_paths(whole(1, 2000, 1), whole(1, 1990, 2), bandwidth=205, warp_penalty=1.0)
 
 

@@ -30,6 +30,14 @@ __device__ __forceinline__ unsigned shared_address(const void* object) {
 __device__ __forceinline__ void pin(int& number) { asm volatile("" : "+r"(number)); }
 __device__ __forceinline__ void pin(unsigned& number) { asm volatile("" : "+r"(number)); }
 
+// Two words to device memory, aligned as one of eight bytes, where `holds` is not 0: without a jump.
+__device__ __forceinline__ void store_where(unsigned holds, void* to, int a, int b) {
+  asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, %0, 0;\n @p st.global.v2.s32 [%1], {%2, %3};\n}"
+               :
+               : "r"(holds), "l"(to), "r"(a), "r"(b)
+               : "memory");
+}
+
 // a, or where `holds` is 0 what is left of it without its upper word: one selection, for which the compiler takes up to four moves.
 __device__ __forceinline__ double with_upper_word_where(unsigned holds, double a) {
   asm("{\n .reg .pred p;\n .reg .b32 low, high;\n setp.ne.u32 p, %1, 0;\n mov.b64 {low, high}, %0;\n"

@@ -155,16 +155,6 @@ inline bool has_strip_maps(int64_t batch, int64_t strips, int64_t columns) {
   return strips >= kFewestStrips && batch * columns <= kMostColumns;
 }
 
-// Who walks back along the paths of rings: their lanes, row by row; of few pairs all segments of a path at once, by a block with the pair's
-// steps and maps in shared memory, or by launches for maps in device memory. `columns`: of the band; `bytes`: of a pair's steps and maps.
-enum class RingWalks : int { kOfLanes, kOfBlocks, kOfMaps };
-
-inline RingWalks ring_walks(int64_t batch, int64_t rows, int64_t columns, int64_t bytes, const Device& device) {
-  constexpr int64_t kFewestRows = 65, kMostColumns = int64_t{3} << 14;  // the latter of all pairs
-  if (rows < kFewestRows || batch * columns > kMostColumns) return RingWalks::kOfLanes;
-  return bytes <= device.block_bytes ? RingWalks::kOfBlocks : RingWalks::kOfMaps;
-}
-
 // Gradients along paths: whether a block has a pair, and finds the rows of its columns in shared memory; else each column looks for its own.
 // Of many dimensions several threads share a row, which a block leaves to one.
 inline bool has_block_of_pair(const Call& call, const Device& device) {

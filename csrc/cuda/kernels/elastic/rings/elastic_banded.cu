@@ -35,13 +35,13 @@ cudaError_t elastic_ring_forward(
     using Series = std::remove_pointer_t<decltype(series)>;
     const HardRingLayout layout(
         static_cast<int>(problem.n) + shift, static_cast<int>(problem.m) + shift, ring, Series::floats_of);
-    if (spans == nullptr) {
-      const auto kernel = hard_ring_kernel<Series, false, false, ElasticRingTable, NoPaths>;
-      return launch_ring_kernel(kernel, table, layout, 1, value, NoPaths(), stream);
-    }
-    RingPaths paths = ring_paths(problem.batch, problem.n + shift, layout, scratch, spans);
+    const auto run = [&](auto kernel, const auto& paths) {
+      return launch_ring_kernel(kernel, table, layout, 1, value, paths, stream);
+    };
+    if (spans == nullptr) return run(hard_ring_kernel<Series, false, false, ElasticRingTable, NoPaths>, NoPaths());
+    RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
     paths.rows = problem.n + 1, paths.columns = problem.m + 1, paths.before = 1 - shift;
-    return launch_ring_with_paths<Series, false>(table, layout, value, paths, stream);
+    return run(hard_ring_kernel<Series, false, false, ElasticRingTable, RingPaths>, paths);
   };
   return ring.of_side.rows == 4 ? with_elastic_ring<4>(problem.measure, with) : with_elastic_ring<8>(problem.measure, with);
 }

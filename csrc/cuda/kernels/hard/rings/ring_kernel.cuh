@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda/hardware/launch.cuh"
-#include "cuda/kernels/hard/paths/ring_walks.cuh"
+#include "cuda/kernels/hard/paths/ring_paths.cuh"
 #include "hard_ring.cuh"
 
 namespace softdtw {
@@ -12,7 +12,7 @@ namespace {
 
 extern __shared__ int4 hard_ring_memory[];
 
-// What a ring of one side leaves after its sweep, which returned `last`.
+// What a ring of one side leaves after its sweep, which returned `last` and needs its shared memory no longer.
 template <class Side, class Paths>
 __device__ __forceinline__ void leave_value(
     const Side& side, int64_t pair, bool exists, double last, float* value, const Paths& paths) {
@@ -20,16 +20,13 @@ __device__ __forceinline__ void leave_value(
   if (holds_value) value[pair] = static_cast<float>(last);
   if constexpr (std::is_same_v<Paths, RingPaths>) {
     const bool has_path = side.band.any_of_pair(holds_value && isfinite(static_cast<float>(last)));
-    __syncwarp();  // what lanes have written of steps, others read
-    const bool is_own = exists && (side.band.fits || !side.is_whole_valid());
-    if (is_own && paths.walks == RingWalks::kOfLanes) paths.write(side.band, pair, has_path);
+    paths.write(side.band, pair, exists && (side.band.fits || !side.is_whole_valid()), has_path, hard_ring_memory);
   }
 }
 
 template <class Series, bool kPenalty, bool kTwoSides, class P, class Paths>
 __global__ void __launch_bounds__(kWarp * (1 + kTwoSides)) hard_ring_kernel(
     const __grid_constant__ P problem, const __grid_constant__ HardRingLayout layout, float* value, Paths paths) {
-  paths.let_walks_start();
   const int number = threadIdx.x / layout.lanes, pairs = layout.pairs();
   const int64_t own = int64_t{blockIdx.x} * pairs + number;
   const bool exists = own < problem.batch, is_lower = kTwoSides && threadIdx.y == 1;
@@ -63,17 +60,9 @@ template <class Kernel, class P, class Paths>
 cudaError_t launch_ring_kernel(
     Kernel kernel, const P& problem, const HardRingLayout& layout, int sides, float* value, const Paths& paths,
     cudaStream_t stream) {
+  const int64_t bytes = std::max(layout.bytes(), Paths::shared_bytes(layout));
   return launch_kernel(
-      kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, sides), layout.bytes(), stream, problem, layout, value,
-      paths);
-}
-// Values and paths.
-template <class Series, bool kPenalty, class P>
-cudaError_t launch_ring_with_paths(
-    const P& problem, const HardRingLayout& layout, float* value, const RingPaths& paths, cudaStream_t stream) {
-  const auto kernel = hard_ring_kernel<Series, kPenalty, false, P, RingPaths>;
-  const cudaError_t error = launch_ring_kernel(kernel, problem, layout, 1, value, paths, stream);
-  return error != cudaSuccess ? error : launch_ring_paths<Series::kRows>(problem, layout, value, paths, stream);
+      kernel, ceil_div(problem.batch, layout.pairs()), dim3(kWarp, sides), bytes, stream, problem, layout, value, paths);
 }
 
 // SeriesOf: Series<rows of a lane>, a type of ring_series.cuh, and has_rows(), which of them there are, and has_one_side(), of which.
@@ -98,9 +87,9 @@ cudaError_t launch_ring(
         return cudaErrorInvalidValue;
       } else {
         if (spans == nullptr) return run(hard_ring_kernel<Series, kPenalty, false, P, NoPaths>, NoPaths());
-        RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
+        RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
         paths.rows = problem.n, paths.columns = problem.m;
-        return launch_ring_with_paths<Series, kPenalty>(problem, layout, value, paths, stream);
+        return run(hard_ring_kernel<Series, kPenalty, false, P, RingPaths>, paths);
       }
     }
   };

@@ -21,7 +21,6 @@ __global__ void __launch_bounds__(kWarp* cost_ring_warps(kRows), kBlocks) hard_c
   const int warp = threadIdx.y;
   const int64_t pair = blockIdx.x / (1 + kTwoSides);
   const bool is_lower = kTwoSides && blockIdx.x % 2 == 1;
-  paths.let_walks_start();
   if (warp == 0) memory.groups.start(threadIdx.x);
   __syncthreads();
   CostRingSide<kRows, kTwoSides, Paths> side(problem, layout, pair, true, is_lower);
@@ -56,6 +55,8 @@ template <int kRows, int kBlocks, class CostType>
 cudaError_t launch_cost_ring(
     const Problem<float>& problem, const HardRing& ring, float* value, Span* spans, Scratch& scratch, cudaStream_t stream) {
   static_assert(sizeof(RingCostMemory<kRows>) <= cost_ring_groups_bytes(kRows));
+  static_assert(
+      ring_walk_bytes(kRows) <= sizeof(RingCostMemory<kRows>::groups.items), "the walk has the place of the costs");
   using Series = HardCosts<kRows>;
   const int n = static_cast<int>(problem.n);
   const int64_t side_columns = ring.columns_of_side(call_of(problem, spans != nullptr));
@@ -75,10 +76,9 @@ cudaError_t launch_cost_ring(
   }
   double* const none = nullptr;
   if (spans == nullptr) return run(hard_cost_ring_kernel<kRows, kBlocks, CostType, false, NoPaths>, none, NoPaths());
-  RingPaths paths = ring_paths(problem.batch, problem.n, layout, scratch, spans);
+  RingPaths paths = ring_paths(problem.batch, layout, scratch, spans);
   paths.rows = problem.n, paths.columns = problem.m;
-  const cudaError_t error = run(hard_cost_ring_kernel<kRows, kBlocks, CostType, false, RingPaths>, none, paths);
-  return error != cudaSuccess ? error : launch_ring_paths<kRows>(problem, layout, value, paths, stream);
+  return run(hard_cost_ring_kernel<kRows, kBlocks, CostType, false, RingPaths>, none, paths);
 }
 
 }  // namespace
