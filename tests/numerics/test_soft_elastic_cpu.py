@@ -11,6 +11,7 @@ from test_elastic_kernels import MEASURES as GRADIENT_CASES
 from test_elastic_kernels import assert_as_expected, gradients_of, made, run
 
 from torchsoftdtw import edr, elastic_from_costs, erp, lcss, msm, twed, wdtw
+from torchsoftdtw._kernels import ops
 
 F32, F64 = torch.float32, torch.float64
 BOUND = {F32: 1e-5, F64: 1e-11}
@@ -55,6 +56,32 @@ def test_ready_made_costs(border, dtype):
             tables += [np.broadcast_to(numpy64(up[0, :, None] if border == "sum" else up[0]), (n, m))]
             tables += [np.broadcast_to(numpy64(left[0]), (n, m))]
             assert_close(value, oracle.elastic(*tables, gamma, border, bandwidth)[0], gamma, dtype)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_band_of_all_pairs_is_kept_closer_together(name, dtype):
+    """Strips share what neither of two needs; where pairs have bands of their own each has its place."""
+    gamma = torch.tensor([0.3, 0.3], dtype=dtype, requires_grad=True)
+    for n, m in ((64, 64), (65, 63), (130, 97), (200, 33), (421, 500), (700, 700)):
+        x, y = (normal(2, size, 1, seed=size, dtype=dtype).requires_grad_() for size in (n, m))
+        for radius in (0, 7, 16, 48, 100, 300):
+            results = []
+            for bandwidth in (radius, torch.tensor([radius, radius])):
+                value = MEASURES[name](x, y, gamma=gamma, bandwidth=bandwidth)
+                gradients = torch.autograd.grad(value.sum(), (x, y, gamma), allow_unused=True, materialize_grads=True)
+                results.append((value, *gradients))
+            for shared, own in zip(*results, strict=True):
+                assert torch.equal(shared, own), f"{n} x {m}, radius {radius}"
+
+
+@pytest.mark.parametrize("sum_border", [False, True])
+def test_what_is_kept_goes_with_the_band(sum_border):
+    sizes = [
+        ops.cpu_elastic_saved_size(4, 2048, 2048, 1, False, "msm", "cityblock", sum_border, False, False, radius, "cpu")
+        for radius in (-1, 204)
+    ]
+    assert sizes[1] < 0.31 * sizes[0]
 
 
 @pytest.mark.parametrize("name", MEASURES)

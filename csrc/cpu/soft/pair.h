@@ -107,13 +107,13 @@ struct TableShape {
   int64_t strips() const { return ceil_div(n, kRows); }
 };
 
-// Bands that are the same for all pairs of full length, as backward has to know them too.
+// Bands that are the same for all pairs of full length, as backward has to know them too. border: rows, and columns, beside the series'.
 template <typename T>
-TableShape table_shape(const Problem<T>& problem) {
+TableShape table_shape(const Problem<T>& problem, int64_t border = 0) {
   const bool is_shared = !problem.x_lengths && !problem.y_lengths && !problem.bandwidths && problem.bandwidth >= 0;
-  const int64_t apart = problem.m > problem.n ? problem.m - problem.n : problem.n - problem.m;
-  const bool is_narrow = is_shared && problem.bandwidth < problem.m && 2 * problem.bandwidth + 1 + apart < problem.m;
-  return {problem.n, problem.m, is_narrow ? 2 * problem.bandwidth + 1 + apart : problem.m};
+  const int64_t n = problem.n + border, m = problem.m + border, apart = m > n ? m - n : n - m;
+  const bool is_narrow = is_shared && problem.bandwidth < m && 2 * problem.bandwidth + 1 + apart < m;
+  return {n, m, is_narrow ? 2 * problem.bandwidth + 1 + apart : m};
 }
 
 // Edges and snapshots of one pair, in the `saved` tensor or, where nothing is kept, in scratch memory (one edge, no snapshot).

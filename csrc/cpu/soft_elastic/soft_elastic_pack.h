@@ -17,10 +17,7 @@ class SoftElasticWork {
       : problem_(problem), border_(problem.sum_border ? 1 : 0), n_(problem.n + border_), m_(problem.m + border_) {}
 
   // What forward keeps of each pair for backward.
-  static int64_t kept_bytes(const ElasticProblem<Input>& problem) {
-    const int64_t border = problem.sum_border ? 1 : 0;
-    return Table<T>::bytes({problem.n + border, problem.m + border, problem.m + border});
-  }
+  static int64_t kept_bytes(const ElasticProblem<Input>& problem) { return Table<T>::bytes(shape_of(problem)); }
   Table<T> kept(char* memory) const { return Table<T>::saved(memory, shape()); }
   void clear_rest(const Pair<T>& table, char* memory) const {
     kept(memory).clear_rest(memory, shape(), strip_of(table, (table.n - 1) / kRows * kRows));
@@ -105,7 +102,8 @@ class SoftElasticWork {
  private:
   static constexpr int64_t kBefore = 16;  // numbers before x, which rows above the first one may read
 
-  TableShape shape() const { return {n_, m_, m_}; }
+  static TableShape shape_of(const ElasticProblem<Input>& problem) { return table_shape(problem, problem.sum_border); }
+  TableShape shape() const { return shape_of(problem_); }
   void carve_sums(const ElasticGradient<Input>& gradients, Parts& parts) {
     const Measure measure = problem_.measure;
     const int64_t dim = measure == Measure::kMatrix ? 0 : problem_.dim;
