@@ -146,15 +146,20 @@ void Machine::access(const void* memory, size_t bytes, bool writes, const void* 
 }
 
 void Machine::copy_beside(void* to, const void* from, size_t bytes) {
+  Lane& own = warp_->lanes[lane_];
+  const Copy all = {to, from, bytes, own.groups};
   if (draw() % 2 == 0)
-    copy({to, from, bytes});
+    copy(all);
   else
-    warp_->lanes[lane_].copies.push_back({to, from, bytes});
+    own.copies.push_back(all);
 }
-void Machine::wait_for_copies() {
-  auto& copies = warp_->lanes[lane_].copies;
-  for (const Copy& each : copies) copy(each);
-  copies.clear();
+void Machine::commit_copies() { ++warp_->lanes[lane_].groups; }
+void Machine::wait_for_copies(size_t newest) {
+  Lane& own = warp_->lanes[lane_];
+  auto& copies = own.copies;
+  auto rest = copies.begin();
+  for (; rest != copies.end() && rest->group + newest < own.groups; ++rest) copy(*rest);
+  copies.erase(copies.begin(), rest);
 }
 void Machine::copy(const Copy& copy) {
   if (watches_) {
@@ -206,6 +211,7 @@ void Machine::start(int number, unsigned block) {
       Lane& each = warp.lanes[lane];
       each.turn = 0;
       each.copies.clear();
+      each.groups = 0;
       each.state = static_cast<int>(i) * kLanes + lane < threads_ ? kNew : kDone;
       if (each.state == kDone) continue;
       ++warp.alive;

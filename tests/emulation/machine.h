@@ -62,9 +62,11 @@ class Machine {
   void acquire(const void* object);
   // An access to memory, by code at an address.
   void access(const void* memory, size_t bytes, bool writes, const void* code);
-  // A copy that runs beside the lane: it may be done at once, or not before it is waited for.
+  // A copy that runs beside the lane: it may be done at once, or not before it is waited for. Those between two commits are a group;
+  // all groups but the `newest` are waited for.
   void copy_beside(void* to, const void* from, size_t bytes);
-  void wait_for_copies();
+  void commit_copies();
+  void wait_for_copies(size_t newest);
   unsigned draw();
   int lane() const;
   char* dynamic_memory() const;
@@ -76,7 +78,7 @@ class Machine {
   struct Copy {
     void* to;
     const void* from;
-    size_t bytes;
+    size_t bytes, group;
   };
   struct Lane {
     jmp_buf place;
@@ -84,6 +86,7 @@ class Machine {
     State state;
     int turn, barrier;
     std::vector<Copy> copies;
+    size_t groups;
   };
   struct Slot;
   struct Warp {

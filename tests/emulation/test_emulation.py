@@ -240,11 +240,11 @@ def test_a_ring_of_hard_dtw_finds_the_path(strips, rows, lanes):
             assert found == path, f"{n} x {m}, radius {own}, penalty {penalty}"
 
 
-@pytest.mark.parametrize(("rows", "lanes"), RINGS)
+@pytest.mark.parametrize(("rows", "lanes"), [*RINGS, (14, 32)])
 @pytest.mark.parametrize("kind", ["noise", "left", "up", "diagonal"])
 def test_a_walk_ends_whatever_the_steps_are(strips, rows, lanes, kind):
     """It comes once to every row of the pair, from the last cell on, and to columns that there are."""
-    n, m, radius = 3 * lanes + 5, 3 * lanes + 9, lanes // 2
+    n, m, radius = 3 * lanes + 205, 3 * lanes + 209, lanes // 2
     generator = np.random.default_rng(rows)
     every = {"left": (~0, ~0), "up": (~0, 0), "diagonal": (0, 0)}
     steps = generator.integers(0, 2**32, (1 << 16, 2)) if kind == "noise" else np.tile(every[kind], (1 << 16, 1))
@@ -254,10 +254,20 @@ def test_a_walk_ends_whatever_the_steps_are(strips, rows, lanes, kind):
     strips.walk(ctypes.byref(pair), rows, lanes, ctypes.c_void_p(steps.ctypes.data))
     assert (visits == 1).all()
     first, last = spans // 4096, spans % 4096
-    assert last[-1] == m - 1
-    assert (first >= 0).all()
-    assert (last >= first).all()
-    assert (last <= m - 1).all()
+    if kind == "noise":
+        assert last[-1] == m - 1
+        assert (first >= 0).all()
+        assert (last >= first).all()
+        up, diagonal = last[:-1] == first[1:], last[:-1] == first[1:] - 1
+        assert (up | diagonal).all()
+    elif kind == "left":
+        assert (first[-1], last[-1]) == (0, m - 1)
+        assert (first == 0).all()
+        assert (last[:-1] == 0).all()
+    else:
+        columns = torch.full((n,), m - 1) if kind == "up" else torch.arange(m - n, m)
+        assert torch.equal(first, columns.float())
+        assert torch.equal(last, columns.float())
 
 
 @pytest.mark.parametrize(("name", "engine", "given"), list(runs()))

@@ -69,7 +69,7 @@ def main():
             gpu.set_order(seed, 4, True)
             soft_dtw(x, y, 1.0, kernel="tiled/bidirectional", bandwidth=30)
             dtw(x, y[:, :130], bandwidth=9)
-            dtw_path(x.repeat(1, 1, 3), y[:, :130].repeat(1, 1, 3), bandwidth=9)  # from products, and a walk by a block
+            dtw_path(x.repeat(1, 1, 3), y[:, :130].repeat(1, 1, 3), bandwidth=9)  # from products
         for batch, n, m in ((2, 60, 50), (1, 300, 37)):  # ready-made costs
             for seed in range(2):
                 gpu.set_order(seed, 4, True)
