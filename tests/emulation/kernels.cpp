@@ -53,6 +53,7 @@ void wait_for_a_copy_of_another_lane() {
   auto& seen = emulation::shared<int[2]>("seen");
   static const int kGiven = 1;
   if (threadIdx.x == 0) __pipeline_memcpy_async(&words[threadIdx.y], &kGiven, sizeof kGiven);
+  __pipeline_commit();
   __pipeline_wait_prior(0);
   if (threadIdx.x == 1) seen[threadIdx.y] = words[threadIdx.y];
 }
